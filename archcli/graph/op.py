@@ -22,6 +22,7 @@ class MaskTrait(NamedTuple):
 class Traits(NamedTuple):
     """Properties of an operation besides its shapes, for listings and drawings; None where it has none.
 
+    mask: which keys a query sees.
     activation: the name of its function.
     norm: the kind of norm.
     rotary_share: how much of the last axis of its input is rotated, from 0 to 1.

@@ -71,6 +71,7 @@ class AllReduce(Communication):
         return (movement("all_reduce", prod(x), prod(x), ()),)
 
     def sent(self, x: Shape) -> Number:
+        # over a ring it is a reduce-scatter, then an all-gather
         return 2 * _share(prod(x), self.ranks)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:

@@ -195,6 +195,7 @@ def _network_width(config: Config) -> ConfigValue[int]:
         config.ignore("multiple_of", "ffn_dim_multiplier")
         return size
     multiple = config.size("multiple_of", default=MULTIPLE_OF)
+    # cut to a whole number twice, as FeedForward of Meta's model.py does: before and after the multiplier
     width, share = int(2 * (4 * config.size("dim").value) / 3), "8/3 of dim"
     if config.get("ffn_dim_multiplier", default=None) is not None:
         times = config.number("ffn_dim_multiplier")
@@ -260,6 +261,7 @@ def _of_kind(config: Config, data: Renamed) -> None:
         "mistral": window is not None,
     }
     chosen = [kind for kind, is_it in kinds.items() if is_it]
+    # Mixtral may have a window
     if len(chosen) > 1 and chosen != ["mixtral", "mistral"]:
         what = f"keys of {' and '.join(chosen)} stand in one file, and no family here has them together"
         raise config.error(what, "give the model's config.json")
@@ -288,6 +290,7 @@ def _experts(config: Config, data: Renamed, moe: Any) -> None:
         )
         return
     config.flag("moe")
+    # the defaults of executorch's ModelArgs
     data.update(
         num_local_experts=config.size("num_experts", default=8),
         num_experts_per_tok=config.size("num_activated_experts", default=2),

@@ -59,6 +59,7 @@ def tree_of(mapping: Mapped, start: Place) -> Node:
 
     A mapping that occurs many times, as a layer does, becomes one node.
     """
+    # by identity: the objects live as long as `mapping`, so that no id is given twice
     node_of: dict[int, Node] = {}
 
     def node(value: Any, place: Place) -> Node:
@@ -252,5 +253,6 @@ def _no_json(text: Text, error: Exception) -> ArchError:
     if isinstance(error, json.JSONDecodeError):
         what = f"a config.json has to be JSON: {error.msg.removesuffix(' at')}"
         return ArchError(Problem(what, "", Place(text.source, error.lineno - 1, error.colno - 1).mark()))
+    # what is left is int(), which refuses more than 4,300 digits
     what = "a number of thousands of digits; no config.json is like that"
     return ArchError(Problem(what, path=text.source.name))

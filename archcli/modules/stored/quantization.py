@@ -158,6 +158,7 @@ class Quantization(Format):
         named += [
             (rule.packing(usual._asdict()), span) for rule in self.rules for span in rule.spans(row, at)
         ]
+        # between two neighbouring bounds no rule begins or ends: the last that holds there decides
         bounds = {
             numbers.start,
             numbers.stop,

@@ -136,6 +136,7 @@ class Attend(Op):
 
     def needs_no_mask(self, new: int, visible: int) -> bool:
         """Whether `is_causal` alone expresses the mask, so that torch's kernel skips masked blocks."""
+        # torch aligns `is_causal` at the first key: right where all tokens are new, and one token sees all
         return self.mask.covers(new, visible) and (not self.mask.causal or new in (1, visible))
 
     def in_training(self) -> Attend:
@@ -193,6 +194,7 @@ class Attend(Op):
             scores = scores + bias
         allowed = visibility(torch, self.mask, positions, k.shape[1], extra_of.get(SELECTED))
         allowed = allowed if SPANS not in extra_of else allowed | _ahead(torch, extra_of[SPANS])
+        # not -inf, of which a row that sees nothing would become NaN
         scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
         if self.relu:
             probabilities = torch.relu(scores) / allowed.sum(-1, keepdim=True)

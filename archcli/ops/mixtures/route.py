@@ -129,6 +129,7 @@ class Route(Op):
         if self.scores == "softmax_after":
             chosen = chosen.softmax(-1)
         elif self.normalized:
+            # 1e-20 as in DeepSeek-V3's class: sigmoids of all chosen experts may be rounded to 0
             chosen = chosen / (chosen.sum(-1, keepdim=True) + 1e-20)
         scaled = chosen if self.scale == 1.0 else chosen * self.scale
         return scaled.to(dtype)
@@ -150,6 +151,7 @@ class Route(Op):
         worth = grouped.amax(-1) if self.group_score == "max" else grouped.topk(2, dim=-1).values.sum(-1)
         best = worth.topk(self.kept_groups, dim=-1).indices
         kept = torch.zeros_like(worth).scatter(-1, best, 1.0).bool()
+        # not 0: a correction may take the scores of kept experts below it
         return grouped.masked_fill(~kept[..., None], float("-inf")).flatten(-2)
 
 

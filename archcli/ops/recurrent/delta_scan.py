@@ -110,6 +110,7 @@ def _chunk(torch: Any, later: Any, piece: Any, state: Any) -> tuple[Any, Any]:
 
 def _head_pairs(q: Any, k: Any, weighted: Any, total: Any, later: Any) -> tuple[Any, Any]:
     """b k k^T and q k^T of the pairs of a chunk, decayed by head; 0 for later keys."""
+    # masked before exp: the differences of later tokens are above 0, and would overflow
     quotients = (total - total.transpose(-1, -2)).masked_fill(later, float("-inf")).exp()
     keys = k.transpose(-1, -2)
     return (weighted @ keys) * quotients, (q @ keys) * quotients

@@ -173,6 +173,7 @@ def _chunk(torch: Any, q: Any, k: Any, v: Any, decay: Any, state: Any, later: An
 def _within(torch: Any, q: Any, k: Any, v: Any, total: Any, later: Any) -> Any:
     """The outputs of a chunk's tokens from the chunk itself; its scores are freed on return."""
     later = later[: q.shape[1], : q.shape[1]]
+    # masked before exp: the differences of later tokens are above 0, and would overflow
     segments = (total.unsqueeze(-1) - total.unsqueeze(-2)).masked_fill(later, float("-inf")).exp()
     scores = torch.bmm(q, k.transpose(1, 2)).unsqueeze(1) * segments
     return torch.bmm(scores.flatten(0, 1), v).unflatten(0, total.shape[:2])

@@ -154,6 +154,7 @@ def _on_angles(mapping: Mapped) -> Mapped:
     if len(rest) + len(MSCALES) > len(mapping) or "attention_factor" in rest:
         return rest
     factor = rest["factor"].value
+    # yarn_get_mscale of DeepSeek's model.py
     up, down = (0.1 * mapping[key].value * log(max(factor, 1.0)) + 1.0 for key in MSCALES)
     return {**rest, "attention_factor": mapping["mscale"].derive(up / down)}
 
@@ -231,6 +232,7 @@ def _yarn(config: Config, entries: Parameters) -> Mapped:
         "kind": "yarn",
         "factor": _number(config, entries, "factor"),
         "original_max_seq_len": _original(config, entries),
+        # arXiv:2309.00071 section 3.2, and the defaults of transformers
         "beta_fast": 32.0,
         "beta_slow": 1.0,
         **_optional(
@@ -262,6 +264,7 @@ KINDS = {
     "llama3": _llama3,
     "yarn": _yarn,
     "longrope": _longrope,
+    # what the first files of Phi-3 call longrope
     "su": _longrope,
     "proportional": _proportional,
 }

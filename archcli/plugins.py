@@ -117,12 +117,12 @@ def installed(group: str) -> tuple[EntryPoint, ...]:
 def _offers(folder: str, section: str) -> bool:
     """Whether a distribution in a folder of sys.path may have entry points of a section."""
     try:
-        found = [entry.path for entry in os.scandir(folder or ".") if entry.name.endswith(INFO)]
+        infos = [entry.path for entry in os.scandir(folder or ".") if entry.name.endswith(INFO)]
     except NotADirectoryError:
         return True  # a zip, which importlib.metadata reads
     except OSError:
         return False
-    return any(section in read_entry_points(path) for path in found)
+    return any(section in read_entry_points(path) for path in infos)
 
 
 def read_entry_points(info: str) -> str:

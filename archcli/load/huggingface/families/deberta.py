@@ -28,6 +28,7 @@ def _deberta_v2(config: Config) -> Mapped:
         what = "conv_kernel_size: a convolution beside the first layer is not supported"
         raise config.error(what, at=config.place("conv_kernel_size"))
     attention, relative = disentangled(config)
+    # in_proj has no bias: the first class adds q_bias and v_bias itself, and none to keys
     attention |= {"bias": ["q", "v", "o"]} if is_first else {}
     position = {"kind": "learned"} if config.flag("position_biased_input") else {"kind": "none"}
     whole = bert_like(

@@ -13,7 +13,7 @@ ROPES = {
 
 
 def _zaya(config: Config) -> Mapped:
-    """Compressed convolutional attention; one expert or none by a router that reads the router before it."""
+    """Compressed convolutional attention; a carried router sends each token to one expert or none."""
     config.only("num_experts_per_tok", 1)
     config.ignore("sliding_window")
     kinds = hf.kinds_of_layers(config, [FULL] * config.layers(), (FULL, SLIDING))

@@ -30,7 +30,7 @@ def run(form: Form = None, as_json: Json = False, output: Output = None) -> None
     show(design_rules(), form, output, as_json=as_json)
 
 
-def one(code: Code, as_json: Json = False, output: Output = None) -> None:
+def explain(code: Code, as_json: Json = False, output: Output = None) -> None:
     """Explain a design rule: what it asks, why, its source, and examples."""
     rule = rule_of(code)
     form = chosen_format(None, output, as_json=as_json, suffixes=SUFFIXES)

@@ -46,7 +46,7 @@ GONE = {name for names in GROUPS.values() for name in names}.difference(HELP)
 
 def place_of(name: str) -> str:
     """The place of a subcommand's function: archcli.commands.params:run."""
-    in_core = "archcli.commands.rules:one" if name == "rule" else f"archcli.commands.{name}:run"
+    in_core = "archcli.commands.rules:explain" if name == "rule" else f"archcli.commands.{name}:run"
     return offers("archcli.commands").get(name, in_core)
 
 

@@ -1,4 +1,4 @@
-"""Anatomy: an architecture as layers, distinct kinds of layer and their parts; what a drawing says."""
+"""Anatomy, the content of a drawing: an architecture's layers, kinds of layer, and their parts."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Literal, NamedTuple, Self
 from archcli.arith import Number
 
 Hue = Literal["attention", "recurrent", "dense", "experts", "shared", "plain"]
-"""What a part is, and with it its colour: `plain` are tables, the head and the residual stream."""
+"""The colour of a part, by what it is; `plain` are embeddings, the head and the residual stream."""
 Role = Literal["input", "output", "matrix", "unary", "join", "core", "router", "experts", "part"]
 """What a node is: see `DrawnNode`."""
 
 
 class Figure(NamedTuple):
-    """A number that is drawn, and where the JSON of a command has it.
+    """A number of a drawing, and its address in the JSON of a command.
 
-    `path` is the id of a row, or the path of a module, which stands for the sum over the rows below it; empty
-    for a total; paths joined by + are added up. `key` are the keys from there, joined by dots: `outputs.0.2`;
-    keys joined by * are multiplied, and then those joined by + are added up.
+    path: the id of a row; or the path of a module, for the sum over the rows below it; empty for a total.
+    Paths joined by + are added up.
+    key: keys from there, joined by dots: `outputs.0.2`. Keys joined by * are multiplied, then those joined
+    by + added up.
     """
 
     value: Number
@@ -28,9 +29,9 @@ class Figure(NamedTuple):
 
 
 class NumberedLine(str):
-    """A line of text that names figures: `parts` are its words and its figures, in order.
+    """A line of text with figures, such as `32 heads`: `parts` are its words and its figures, in order.
 
-    It reads as plain text, so that a writer that knows nothing of figures writes it as well.
+    It is a str, so that the terminal's writer, which knows no figures, prints it too.
     """
 
     __slots__ = ("parts",)
@@ -48,7 +49,7 @@ def _written(part: str | Figure) -> str:
 
 
 class Piece(NamedTuple):
-    """A piece of a bar, from left to right: of `width` features, `rotated` by RoPE, `cached` as it is."""
+    """A piece of a bar, left to right: `width` features, `rotated` by RoPE, `cached` unchanged."""
 
     width: Figure
     label: str
@@ -58,7 +59,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Heads:
-    """How a bar is divided into heads: `count` of them of `width` features, `groups` that share keys."""
+    """Heads of a bar: `count` heads of `width` features; `groups` key and value heads, if fewer."""
 
     count: Figure
     width: Figure
@@ -66,7 +67,7 @@ class Heads:
 
 
 class MaskExample(NamedTuple):
-    """Which keys a query reads, for a few tokens: the rows of a small matrix, made by the mask itself."""
+    """An attention mask on a few tokens: `cells[i][j]` says whether query i reads key j."""
 
     kind: str
     window: Figure | None
@@ -75,7 +76,7 @@ class MaskExample(NamedTuple):
 
 @dataclass(frozen=True)
 class HeldState:
-    """A state that does not grow: `count` matrices of `rows` by `columns`, and the bytes of all of them."""
+    """A recurrent state of fixed size: `count` matrices of `rows` by `columns`, and the bytes of all."""
 
     count: Figure
     rows: Figure
@@ -85,7 +86,7 @@ class HeldState:
 
 @dataclass(frozen=True)
 class ExpertChoice:
-    """Routed experts: each token runs `chosen` of `count`, in `groups` of which it may choose from some."""
+    """Routed experts: each token runs `chosen` of `count`; with `groups` only experts of the best groups."""
 
     count: Figure
     chosen: Figure
@@ -95,7 +96,7 @@ class ExpertChoice:
 
 @dataclass(frozen=True)
 class DrawnNode:
-    """Something that is drawn of a part or of a layer's wiring.
+    """A node of a part, or of a layer's wiring.
 
     role: `input` and `output` are the ends (a grey bar as wide as the stream); `matrix` a product with a
     weight (a trapezoid between the bars of its inputs and outputs); `unary` an operation on one tensor
@@ -103,11 +104,17 @@ class DrawnNode:
     `core` mixes tokens (a box: attention with its mask, a scan with its state); `router` and `experts` those
     of a mixture, also the expert that all tokens pass (hue `shared`, without a choice); `part` a whole mixer
     or network within a layer's wiring (a box with its letter).
-    reads: ids of nodes, each once, in the order of the operation's inputs. rows: ids of its rows.
+    reads: ids of nodes, each once, in the order of the operation's inputs.
+    rows: ids of its rows.
+    width, params: features of its output; parameters of one layer.
     heads, pieces: how its output bar is divided; where both are there and `heads` has the width of all
-    pieces, each head has the pieces. turned: the share of each head that RoPE rotates, where it is the whole
-    bar that is rotated. stacked: bars of equal products that meet, one over the other: gate and up.
-    inner: the nodes of one expert. lines: `NumberedLine`s where they name figures.
+    pieces, each head has the pieces.
+    mask, held, cached, choice: of an attention, a recurrent state, a KV cache, routed experts.
+    letter, hue: of the part that a node of role `part` stands for; the node's colour.
+    lines: captions, `NumberedLine`s where they have figures.
+    turned: the share of each head that RoPE rotates, where the whole bar is rotated.
+    stacked: bars of equal products that are multiplied with each other, one over the other: gate and up.
+    inner: the nodes of one expert.
     """
 
     id: str
@@ -135,9 +142,13 @@ class DrawnNode:
 class DrawnPart:
     """A distinct mixer or network, drawn once: its nodes, in the order in which they run.
 
-    params: those of one layer. share: what all layers with it have of the quantity shown; None where it has
-    none, as a network has no cache, or where it is not told apart. amount: what of that quantity is printed
-    beside the title where it is not the parameters: the FLOPs of one layer, bytes and seconds of all.
+    letter: its name in the strip of layers.
+    params: of one layer.
+    lines: two or three facts, `32 heads on 8`.
+    share: of the quantity shown, over all layers with this part; None where it has none, as a network has
+    no cache, or where it is unknown.
+    amount: of the quantity shown, printed beside the title in place of the parameters: FLOPs of one layer,
+    bytes or seconds of all.
     """
 
     letter: str
@@ -152,10 +163,13 @@ class DrawnPart:
 
 @dataclass(frozen=True)
 class Kind:
-    """A distinct layer: how its parts and norms are wired, and which layers of its stack are like it.
+    """A distinct kind of layer: the wiring of its parts and norms.
 
-    `path` is that of its rows. Nodes of role `part` have the letters of its parts. `spine` are the ids of
-    the nodes on the residual stream, from the layer's input to its output.
+    path: of its rows.
+    times: the number of such layers.
+    layers: their numbers in the stack.
+    nodes: those of role `part` have the letters of its parts.
+    spine: ids of the nodes on the residual stream, from the layer's input to its output.
     """
 
     path: str
@@ -168,7 +182,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Cell:
-    """A layer in the strip, or a run of `count` alike ones; (hue, letter) of its mixers and networks."""
+    """A layer in the strip, or a run of `count` like ones; (hue, letter) of its mixers and networks."""
 
     first: int
     count: int
@@ -178,7 +192,7 @@ class Cell:
 
 
 class LayerRun(NamedTuple):
-    """Layers under a brace: runs of these `lengths`, repeated `times`; the braces of a strip cover it."""
+    """Layers under one brace: runs of these `lengths`, repeated `times`, as 5 local and 1 global layer."""
 
     first: int
     end: int
@@ -191,8 +205,11 @@ class LayerRun(NamedTuple):
 class Strip:
     """All layers of a stack.
 
-    cells: its layers. runs: of alike layers. n_layers: their number.
-    before, after: labels of boxes before and after the layers, from the input up. beside: of those apart.
+    cells: its layers.
+    runs: braces over them, which cover all.
+    n_layers: their number.
+    before, after: labels of boxes before and after the layers, from the input up.
+    beside: labels of boxes beside the layers, off the residual stream.
     """
 
     title: str
@@ -205,7 +222,7 @@ class Strip:
 
 
 class Share(NamedTuple):
-    """A component of the bars at the foot: its stored numbers, and those that one token reads."""
+    """A component of the bars at the foot: its stored amount, and the part read for one token."""
 
     name: str
     hue: Hue
@@ -218,8 +235,10 @@ class Anatomy:
     """All that a drawing of one model says.
 
     headline: key figures, each with its caption and its form (`short`, `bytes`).
-    strips: the stacks of layers. kinds: of layer. parts: mixers and networks.
-    shares: of the quantity `shown` (`params`, `flops`, `bytes`, `kv`, `time`). foot: lines beside them.
+    strips: the stacks of layers.
+    kinds, parts: distinct kinds of layer; mixers and networks.
+    shares: bars of components, of the quantity `shown` (`params`, `flops`, `bytes`, `kv`, `time`).
+    foot: lines beside these bars.
     towers: encoders beside a language model, each under the name of its part.
     """
 

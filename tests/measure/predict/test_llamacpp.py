@@ -10,7 +10,7 @@ import pytest
 import archcli
 from archcli.wings.serving.devices.engines import load_speeds
 from archcli.wings.serving.predict.constants import Rates
-from archcli.wings.serving.predict.engine_kernels.llamacpp import WholeRuns, peak
+from archcli.wings.serving.predict.engine_kernels.llamacpp import LlamaCppConstants, peak
 from archcli.wings.serving.predict.times import Seconds, chunked
 
 ROOT = Path(__file__).parents[3]
@@ -99,7 +99,7 @@ SPEED = {
 def running(form):
     """llama.cpp on a device of 40 TFLOP/s in fp32, 80 in bf16, 320 TOP/s in int8 and 500 GB/s."""
     rates = Rates("made up", {"bf16": 80 * TERA, "fp32": 40 * TERA, "int8": 320 * TERA}, 500e9)
-    return WholeRuns.of(SPEED, form, rates)
+    return LlamaCppConstants.of(SPEED, form, rates)
 
 
 @pytest.mark.parametrize(("form", "token", "prompt"), [("quantized", 0.2, 0.5), ("plain", 0.4, 0.6)])

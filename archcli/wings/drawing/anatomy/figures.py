@@ -28,7 +28,7 @@ HEADED = 4
 
 
 def width_figure(row: WiredRow, output: int = 0) -> Figure:
-    """Features of a row's output; of heads [B, T, H, d] all H x d."""
+    """Features of a row's output; H * d of an output [B, T, H, d]."""
     shape = row.outputs[output]
     if len(shape) != HEADED:
         return output_figure(row, -1, output)
@@ -43,7 +43,7 @@ def output_figure(row: WiredRow, axis: int = -1, output: int = 0) -> Figure:
 
 
 def cached_figure(row: WiredRow) -> Figure:
-    """Bytes that a row caches in one layer: for each token, or in all where they do not grow."""
+    """Bytes that a row caches in one layer: per token, or in total for a state of fixed size."""
     cached = cached_record(row)
     key = "bytes_per_token" if cached["elements_per_token"] else "layer_bytes"
     return shown(row, f"cached.{key}", cached[key])

@@ -1,4 +1,4 @@
-"""Kinds of layer: the parts and norms of each distinct layer, wired around the residual stream."""
+"""Kinds of layer: the wiring of parts and norms around the residual stream, per distinct layer."""
 
 from __future__ import annotations
 
@@ -29,9 +29,16 @@ RUNS_LISTED = 2
 
 
 class Kinds:
-    """The kinds of layer of a forward and their parts, in the order in which they appear.
+    """The kinds of layer of a forward and their parts, in order of appearance.
 
-    layers: the rows of each distinct layer by its path. sizes: those of the state of a layer that has one.
+    forward: the traced pass.
+    layers: rows of each distinct layer by its path.
+    sizes: of the recurrent state of a layer that has one.
+    modules: modules of each layer by path.
+    parts: distinct mixers and networks, by class and signature.
+    places: where each part occurs, by its letter.
+    hues: colours of rows.
+    kinds: the result.
     """
 
     def __init__(
@@ -54,6 +61,7 @@ class Kinds:
             self.modules[layer][at] = module
 
     def _kind(self, path: str, rows: Sequence[WiredRow]) -> Kind:
+        """The kind of a distinct layer: a box for each part, and nodes for all other operations."""
         all_boxes = {at: self._box(path, at, rows) for at in part_paths(self.modules[path])}
         boxes = {at: box for at, box in all_boxes.items() if box is not None}
         reader = Reader(self.forward, self.forward.entered[path], boxes, scales=True)
@@ -64,7 +72,7 @@ class Kinds:
         return Kind(path, layers_title(path, rows[0]), times, numbers, finished(drafts), spine_of(drafts))
 
     def _box(self, layer: str, at: str, rows: Sequence[WiredRow]) -> Draft | None:
-        """The box of a part, under its letter; None for a part without a row."""
+        """The box of a part with its letter; None for a part without operations."""
         inside = [row for row in rows if row.path.startswith(f"{at}.")]
         if not inside:
             return None
@@ -85,19 +93,20 @@ class Kinds:
 
 
 def _is_foreign(node: DrawnNode) -> bool:
-    """Whether a node is an input other than the stream."""
+    """Whether a node is an input other than the residual stream."""
     return node.role == "input" and node.id != INPUT
 
 
 def spine_of(drafts: Drafts) -> tuple[str, ...]:
-    """The nodes on the residual stream, from the input up: past the parts, where there is a way past them."""
+    """The nodes on the residual stream, from the input up."""
+    # around the parts, as residual connections go; a layer without these has its stream through the parts
     return _way(drafts, avoided="part") or _way(drafts, avoided="") or (INPUT, OUTPUT)
 
 
 def _way(drafts: Drafts, avoided: str) -> tuple[str, ...] | None:
-    """A way from the input to the output; of several reads that lead there, the first."""
+    """A path from the input to the output without nodes of the avoided role; the first read of several."""
     leads: dict[str, str | None] = {INPUT: None}
-    # nodes stand in the order in which they run: what they read is decided before them
+    # in the order in which nodes run, so that the nodes that one reads come before it
     for node, draft in drafts.items():
         if draft.role == avoided or node == INPUT:
             continue

@@ -14,12 +14,12 @@ WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Za-z])(?=\d)")
 
 
 def title_of(module: Any) -> str:
-    """What a mixer or network is called."""
+    """The title of a mixer or network."""
     return _gated(module, " network") or module.title or _spaced(module)
 
 
 def short_title(module: Any) -> str:
-    """The same in few letters."""
+    """A short title of a mixer or network, for a box."""
     return _gated(module) or module.short_title or module.title or _spaced(module)
 
 
@@ -37,7 +37,7 @@ def _spaced(module: Any) -> str:
 
 
 def hue_of(module: Any, nodes: tuple[DrawnNode, ...]) -> Hue:
-    """The colour of a part: whether it attends, carries a state, or is a network, dense or of experts."""
+    """The colour of a part: attention, recurrent mixer, dense network or experts."""
     if module.family != "ffn":
         return "recurrent" if module.group == "recurrent" else "attention"
     return "experts" if any(node.choice is not None for node in nodes) else "dense"
@@ -50,7 +50,7 @@ def facts_of(nodes: tuple[DrawnNode, ...], hue: Hue) -> tuple[str, ...]:
 
 
 def _heads(nodes: tuple[DrawnNode, ...]) -> list[str]:
-    """`32 heads on 8`, of the nodes that are divided into the most heads."""
+    """`32 heads on 8`: query heads on key and value heads, of the node with the most."""
     headed = [node.heads for node in nodes if node.heads is not None]
     if not any(node.role == "core" and node.mask for node in nodes) or not headed:
         return []
@@ -104,15 +104,13 @@ ACTIVATIONS = {
 """Activations as the field writes them; others are called by their names."""
 NORMS = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm", "batchnorm": "BatchNorm", "l2norm": "L2 norm"}
 PRODUCT = re.compile(r"_(proj|projection|linear|heads)$")
-"""What names of products end with, which a trapezoid says already."""
-
-
+"""Endings of a product's name, left out of its label: its trapezoid says so."""
 MASKS = {"top_k": "top", "longformer": "window"}
-"""Kinds of mask by a word that a number follows."""
+"""Kinds of mask whose label has a number: `window 4096`, `top 2048`."""
 
 
 def label_of(row: WiredRow) -> str:
-    """What is written on the node of a row: its activation or norm, its sign, or else its name."""
+    """The label of a row's node: its activation, norm or sign, else its name."""
     traits = row.op.traits(*row.inputs)
     if traits.activation is not None:
         return ACTIVATIONS.get(traits.activation, traits.activation)
@@ -128,11 +126,11 @@ def short_name(path: str) -> str:
 
 
 def foreign_label(path: str) -> str:
-    """What a value is called that comes from elsewhere: `encoder`, `embedding`, `earlier k`."""
+    """The label of an input from outside of a layer: `encoder`, `embedding`, `earlier k`."""
     first, *steps = path.split(".")
     if first == "encoder":
         return first
     if "layers" in (first, *steps[:1]):
-        # keys and values that layers lend: which layer it is goes by the layer that reads them
+        # shared keys and values (cross-layer attention): no number, as it differs among the layers drawn here
         return f"earlier {short_name(path).partition(' ')[0]}"
     return first.replace("_", " ")

@@ -1,4 +1,4 @@
-"""draw: `archcli draw` in Python."""
+"""`draw`, the Python function of `archcli draw`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ArchitectureDrawing:
     """A drawing of one to four architectures: as SVG in a notebook, as text where it is printed."""
 
     def __init__(self, anatomies: Sequence[Anatomy], differences: Sequence[Difference] = ()) -> None:
-        """Keep what is drawn; nothing is placed before it is asked for."""
+        """Keep the content; the layout is computed by `svg` and `text`."""
         self.anatomies, self.differences = tuple(anatomies), tuple(differences)
 
     def svg(self) -> str:
@@ -91,7 +91,7 @@ class ArchitectureDrawing:
         return Path(path)
 
     def rows(self) -> list[dict[str, Any]]:
-        """The bars at the foot: what is stored of each component of a model, and what a token reads."""
+        """The bars at the foot: of each component the stored amount, and the part read for a token."""
         return [
             {
                 "model": anatomy.name,
@@ -121,7 +121,7 @@ class ArchitectureDrawing:
 
 
 def check_count(models: int, command: str = "draw") -> None:
-    """Raise ArchError where no model is named, or more than fit beside each other."""
+    """Raise ArchError for no model, and for more than fit beside each other."""
     if not models:
         raise ArchError(f"{command} needs a model, and none is named", "archcli list has presets")
     if models > MOST_MODELS:
@@ -139,7 +139,7 @@ def drawing_of(subjects: Sequence[Subject], options: DrawOptions) -> Architectur
         replace(anatomy(subject.model, options.show, timed), name=name)
         for subject, name in zip(subjects, _distinct([subject.name for subject in subjects]), strict=True)
     ]
-    return ArchitectureDrawing(anatomies, _told_apart(subjects) if len(subjects) > 1 else ())
+    return ArchitectureDrawing(anatomies, _differences(subjects) if len(subjects) > 1 else ())
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
@@ -175,12 +175,12 @@ def _profile_of(subjects: Sequence[Subject], options: DrawOptions) -> Any:
 
 
 def _label(name: str, overrides: Sequence[str] | None) -> str:
-    """A model as it is asked for: its name and the fields that are set."""
+    """A model's name with its --set options: a profile must be of the same."""
     return " ".join([name, *(f"--set {text}" for text in sorted(overrides or ()))])
 
 
-def _told_apart(subjects: Sequence[Subject]) -> list[Difference]:
-    """What the models state differently, in the words of `compare`."""
+def _differences(subjects: Sequence[Subject]) -> list[Difference]:
+    """The settings in which the models differ, as `compare` lists them."""
     from archcli.load.spec.written import to_mapping
     from archcli.measure.survey.compare.differences import ModelSettings, differences
 

@@ -1,4 +1,4 @@
-"""Ops on tables of places: tables resized to another grid, and coordinates of patches.
+"""Ops on positions of patches: position tables, resized to another grid, and coordinates.
 
 h and w rows and columns of a grid, D width.
 """
@@ -20,11 +20,11 @@ PER_ELEMENT = {"bicubic": 35, "bilinear": 9, "nearest": 0}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResizeTable(Op):
-    """A table [n + h w, D] of n leading vectors and a grid, to another grid: [n + h' w', D].
+    """Interpolate a position table [n + h w, D] to another grid of patches: [n + h' w', D].
 
-    The vectors of places are interpolated, those in front stay as they are. `corners` are those of the table
-    where they are, else its edges. With `square` the grid is made as a square of the longer side, and what
-    lies beyond h' rows or w' columns is cut off.
+    leading: n, vectors of class tokens in front, which stay as they are.
+    mode, antialias: of torch's `interpolate`; `corners` is its `align_corners`.
+    square: interpolate to a square of the longer side, then cut it to h' rows and w' columns.
     """
 
     drawn: ClassVar[str] = "unary"
@@ -40,7 +40,7 @@ class ResizeTable(Op):
 
     @property
     def interpolated(self) -> tuple[Number, Number]:
-        """Rows and columns that are interpolated."""
+        """Rows and columns of the interpolated grid, before it is cut."""
         return (maximum(*self.after),) * 2 if self.square else self.after
 
     def shape(self, table: Shape) -> Shape:
@@ -67,9 +67,9 @@ class ResizeTable(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AxisTables(Op):
-    """A row for each place of a grid, [h w, D]: its column's of a table plus its row's of a second one.
+    """Position vectors of a grid, [h w, D]: table[0, column] + table[1, row] (Gemma 4).
 
-    Both have `entries` rows, stored together [2, entries, D]. x [B, h w, D] gives the width. Gemma 4.
+    The two tables are stored as one, [2, entries, D]. x [B, h w, D] gives the width.
     """
 
     drawn: ClassVar[str] = "aside"
@@ -98,7 +98,7 @@ class AxisTables(Op):
 class GridCoordinates(Op):
     """Row and column [T, 2] of each token of x [B, T, D]: 0 for the first `leading`, then row by row.
 
-    `centred`: the centers of patches in an image that reaches from -1 to 1, as DINOv3 has them.
+    `centred`: centers of patches in an image that reaches from -1 to 1 (DINOv3).
     """
 
     drawn: ClassVar[str] = "aside"
@@ -128,10 +128,10 @@ class GridCoordinates(Op):
 class GridRotaryTable(Op):
     """cos and sin, [T, d/2] each, of row and column times frequencies: coordinates [T, 2].
 
-    Of d/2 pairs the first half turns by the row, the second by the column, pair i of each by turn *
-    theta^(-4i/d). With `between` a column's pair i turns by theta^(-(4i + 2)/d), between two of rows. A
-    second input is a tensor whose dtype the tables get. With `trained_first` the angles of the first token
-    are trained (MLCD).
+    Of d/2 pairs of features the first half rotates by the row, the second by the column: pair i of each half
+    by place * turn * theta^(-4i/d). With `between` pair i of a column uses theta^(-(4i + 2)/d), which lies
+    between pairs i and i + 1 of a row (Pixtral). With `trained_first` the angles of the first token are
+    weights (MLCD). A second input gives the dtype of the tables.
     """
 
     drawn: ClassVar[str] = "aside"
@@ -157,14 +157,14 @@ class GridRotaryTable(Op):
         n = places[0] * (self.width // 2)
         angles = self.width // 2
         gradient = Part("d_angles", OpClass.ELEMENTWISE, 4 * angles, 4 * angles, angles, wrt="angles")
-        # the angle, its cosine and its sine
         gradients = (gradient,) if self.trained_first else ()
+        # 3 n: the angle, its cosine and its sine
         return (Part("angles", OpClass.ELEMENTWISE, 3 * n, 2 * places[0], 2 * n, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], places: Any, like: Any = None) -> Any:
         exponents = torch.arange(self.width // 4, device=places.device).float() * (4 / self.width)
         if self.between:
-            # of rows and of columns
+            # exponents of rows, and of columns
             exponents = torch.stack((exponents, exponents + 2 / self.width))
         frequencies = self.theta**-exponents
         angles = (self.turn * places[:, :, None] * frequencies).flatten(1, 2)
@@ -179,10 +179,10 @@ FULL_TURN = 2 * math.pi
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GridBias(Op):
-    """bias[1, h, i, j] = table[key j's row and column minus query i's, h] for places of a grid h x w.
+    """Relative position bias on a grid: bias[1, h, i, j] = table[place of key j minus that of query i, h].
 
     Input positions [T]. The table [(2 h - 1)(2 w - 1) + 3, H] has a row for each difference; with a class
-    token in front (`leading` 1) three more: from it, to it, and between it and itself (BEiT).
+    token in front (`leading` 1) three more: from it, to it, and from it to itself (BEiT).
     """
 
     drawn: ClassVar[str] = "aside"
@@ -214,7 +214,7 @@ class GridBias(Op):
             last = (2 * h - 1) * (2 * w - 1)
             index = torch.nn.functional.pad(index, (0, 0, 1, 0), value=last)
             side = torch.full((h * w + 1, 1), last + 1, device=positions.device, dtype=index.dtype)
-            # the corner is the class token's own
+            # row 0 is the class token as key; the corner is the class token to itself
             side = torch.where(torch.arange(h * w + 1, device=positions.device)[:, None] == 0, last + 2, side)
             index = torch.cat((side, index), dim=1)
         return weights["weight"][index].permute(2, 0, 1)[None]

@@ -1,4 +1,4 @@
-"""Ops on sequences of sound: spans of tokens, convolutions over time, frames as an image.
+"""Ops on sequences of sound: spans (chunks) of tokens, convolutions over time, frames as an image.
 
 B batch, T tokens, D width, n spans, s tokens of a span, F frames, M mel bins, C channels, H heads.
 """
@@ -26,7 +26,7 @@ from archcli.ops.base import (
 class CutSpans(Op):
     """[B, T, D] to [B n, before + s, D]: spans of s tokens, each with the tokens `before` it.
 
-    What is before the first token, and behind the last, is zero.
+    Zeros stand before the first token and after the last.
     """
 
     drawn: ClassVar[str] = "view"
@@ -48,7 +48,7 @@ class CutSpans(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinSpans(Op):
-    """[B n, s, D] to [B, T, D]: spans one behind the other, and of the last what is left of T tokens."""
+    """[B n, s, D] to [B, T, D]: concatenate spans, the last cut to T tokens in all."""
 
     drawn: ClassVar[str] = "view"
     name: str
@@ -68,10 +68,11 @@ class JoinSpans(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MaskSpans(Op):
-    """bias [B n, H, s, S], less what no query of a span may see: padding, and keys out of reach.
+    """Mask scores [B n, H, s, S] of spans: padding, and keys beyond `back` and `ahead` of a query.
 
-    `length` T is that of the sequence. Keys of a span begin `before` its queries. A query sees keys up to
-    `back` behind it and `ahead` of it; None is no bound.
+    length: T, of the sequence.
+    before: the keys of a span begin so many tokens before its queries.
+    back, ahead: how far a query sees into the past and the future; None is no bound.
     """
 
     drawn: ClassVar[str] = "aside"
@@ -95,7 +96,7 @@ class MaskSpans(Op):
             allowed = allowed & (query - key <= self.back)
         if self.ahead is not None:
             allowed = allowed & (key - query <= self.ahead)
-        # what is padded sees itself: a row without a key has no softmax
+        # padding sees itself: the softmax of a fully masked row would be NaN
         allowed = allowed | ((start + query >= self.length) & (query == key))
         hidden = ~allowed[:, None]
         spans = scores.view(-1, number, *scores.shape[1:])
@@ -104,10 +105,10 @@ class MaskSpans(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpanDistances(Op):
-    """bias[b, h, i, j] = s[b, h, i, j - i]: scores with distances at their keys, 0 out of reach.
+    """bias[b, h, i, j] = s[b, h, i, j - i]: scores by distance, moved to their keys; 0 out of reach.
 
-    s [B, H, T, R] to [B, H, T, S]. The first score of a query is that of the key `R - 1` before it, where
-    keys begin as far before queries (arXiv:1901.02860 appendix B).
+    s [B, H, T, R] to [B, H, T, S], the shift of Transformer-XL (arXiv:1901.02860 appendix B). Score 0 of a
+    query is that of the key `R - 1` before it, if keys begin R - 1 tokens before queries.
     """
 
     drawn: ClassVar[str] = "aside"
@@ -163,7 +164,8 @@ class DepthwiseConv1d(Op):
         y = torch.nn.functional.conv1d(
             padded, weights["weight"], weights.get("bias"), groups=weights["weight"].shape[0]
         )
-        return y.transpose(1, 2).contiguous()  # or every product that follows copies it
+        # contiguous here, once: otherwise each matrix product that reads y copies it
+        return y.transpose(1, 2).contiguous()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,7 +183,7 @@ class FramesImage(View):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlattenFrames(Op):
-    """[B, C, F, M] to [B, F, C M]: the channels of each frame, one behind the other."""
+    """[B, C, F, M] to [B, F, C M]: concatenate the channels of each frame."""
 
     drawn: ClassVar[str] = "view"
     name: str
@@ -198,7 +200,7 @@ class FlattenFrames(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatBatch(Op):
-    """x [1, ...] for each sequence of a second input [B, ...], of which it reads the number alone."""
+    """Repeat x [1, ...] B times, for the B sequences of a second input, whose values are not read."""
 
     drawn: ClassVar[str] = "view"
     name: str
@@ -225,7 +227,7 @@ class Softmax(Op):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n = prod(x)
         gradient = Part("d_0", OpClass.NORMALIZATION, SOFTMAX_BACKWARD * n, 2 * n, n, wrt=0)
-        # no scale
+        # - 1: SOFTMAX_FORWARD includes the scale of attention scores
         return (Part("softmax", OpClass.NORMALIZATION, (SOFTMAX_FORWARD - 1) * n, n, n, (gradient,)),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""build: an architecture as a module of torch."""
+"""`build`: an architecture as a torch.nn.Module."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def build(
 
 
 def _why_alone(spec: Model) -> str:
-    """Why the language model of a multimodal one is built alone; empty where it is not."""
+    """The reason to build a multimodal model's language model alone; empty if there is none."""
     if spec.uncounted:
         return f"parts that are not known: {', '.join(spec.uncounted)}"
     if not spec.towers:

@@ -1,4 +1,4 @@
-"""plot: `archcli plot` in Python."""
+"""`plot`, the Python function of `archcli plot`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report on the memory of a module of one's own: the peak of a pass, and whether it fits a device."""
+"""The report on the memory of a user's own module: the peak of a pass, and whether it fits a device."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ CONVENTION = (
     "and inputs count, what a kernel takes within itself and what an allocator rounds up do not."
 )
 NEEDS_MATRICES = "muon"
-"""An optimizer of matrices in layers alone; a module does not tell which of its weights they are."""
+"""Muon takes only matrices within layers, and a torch module does not say which weights these are."""
 
 
 def memory_report(run: ModuleRun, name: str, device: DeviceMemory | None) -> Report:
-    """The report of `archcli memory` on a module. Raises ArchError for an optimizer that is not known."""
+    """The report of `archcli memory` on a module. Raises ArchError for Muon."""
     step = run.memory or StepMemory()
     trains = run.phase == "train"
     states = _states(step, name) if trains else OptimizerBytes(0, 0, 0)
-    # the step comes after the backward, when all gradients are there
+    # the optimizer's step comes after the backward, with all gradients: its own peak may be the higher one
     whole = max(step.peak, step.end + int(states.temporaries)) + int(states.device)
     totals = {**_totals(step), "optimizer_bytes": int(states.device), "with_optimizer_bytes": whole}
     totals["fits"] = None if device is None else whole <= device.memory_bytes
@@ -66,8 +66,8 @@ def _states(step: StepMemory, name: str) -> OptimizerBytes:
     """Optimizer states of the weights with a gradient."""
     if name == NEEDS_MATRICES:
         what = f"the optimizer {quote(name)} is not known of a module of yours"
-        known = [known for known in OPTIMIZERS if known != name]
-        raise ArchError(what, f"give {either(known)}")
+        others = [optimizer for optimizer in OPTIMIZERS if optimizer != name]
+        raise ArchError(what, f"give {either(others)}")
     return optimizer(name).state(TrainedTensor(shape, width) for shape, width in step.trained)
 
 

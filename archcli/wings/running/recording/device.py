@@ -31,9 +31,11 @@ class Span(NamedTuple):
 class DeviceActivity:
     """Nanoseconds of a pass by device state, and counts of launches.
 
-    busy_ns, copy_ns: computing and copying. sync_ns, launch_ns, ends_ns: idle, by cause.
-    activities, launches: counts. waits: calls before the last launch in which the CPU waited for the device.
-    lost: names of launches and activities without their counterpart.
+    busy_ns, copy_ns: computing; copying alone.
+    sync_ns, launch_ns, ends_ns: idle, by cause.
+    activities, launches: counts.
+    waits: calls in which the CPU waited for the device, before the last launch.
+    lost: names of launches without a kernel, and of kernels without a launch.
     """
 
     busy_ns: int
@@ -58,7 +60,7 @@ def account(events: Sequence[Event]) -> DeviceActivity:
     waiting = [event for event in events if event.on_device and WAIT_KERNEL in event.name]
     launches, others = _launches(events, whole, {event.id for event in waiting})
     activities = [event for event in events if event.on_device and event.id not in others]
-    # behind the waiting kernel, where one hides the launches
+    # the pass begins after the spin kernel, if one ran while the CPU launched ahead
     window = Span(max([whole.start_ns, *(event.end_ns for event in waiting)]), whole.end_ns)
     occupied = _union(activities, window)
     computing = _length(_union((event for event in activities if not event.crosses), window))
@@ -80,7 +82,7 @@ def account(events: Sequence[Event]) -> DeviceActivity:
 
 
 def median_activity(accounts: Sequence[DeviceActivity]) -> DeviceActivity | None:
-    """The median of each figure over the passes, and the losses of all passes; None without a pass."""
+    """The median of each figure over the passes, and `lost` of all passes; None without a pass."""
     if not accounts:
         return None
 
@@ -101,7 +103,7 @@ def median_activity(accounts: Sequence[DeviceActivity]) -> DeviceActivity | None
 
 
 def launched_ns(events: Iterable[Event]) -> Callable[[Event], int]:
-    """A function that gives the device time, in ns, of what a CPU range or a call launched."""
+    """A function from a CPU range or call to the device time, in ns, of the kernels that it launched."""
     by_range: dict[int, int] = defaultdict(int)
     by_call: dict[int, int] = defaultdict(int)
     for event in events:
@@ -130,7 +132,7 @@ def _launches(events: Sequence[Event], whole: Span, ahead: set[int]) -> tuple[di
     for event in sorted(launches, key=lambda event: (event.start_ns, -event.end_ns)):
         if event.id in ahead or not whole.start_ns <= event.start_ns < whole.end_ns:
             others.add(event.id)
-        # a driver's call within a runtime's is the same launch
+        # cuLaunchKernel (driver) within cudaLaunchKernel (runtime) is the same launch
         elif event.start_ns >= until[event.thread]:
             of_pass[event.id] = event
             until[event.thread] = event.end_ns
@@ -138,6 +140,7 @@ def _launches(events: Sequence[Event], whole: Span, ahead: set[int]) -> tuple[di
 
 
 def _waits(events: Iterable[Event], launches: dict[int, Event], window: Span) -> int:
+    """Waits of the CPU before the last launch: later ones, as at the end of the pass, delay nothing."""
     last = max((launch.start_ns for launch in launches.values()), default=0)
     return sum(event.waits and window.start_ns <= event.end_ns < last for event in events)
 

@@ -1,4 +1,4 @@
-"""A module of one's own: where its Python package lies, and a run of it as plain data.
+"""A user's own module: where its Python package lies, and the recording of a run as plain data.
 
 The data are rows, what was not counted, and the memory of a step: `runtime` writes them from any nn.Module,
 `measure` reads them. The package is looked up before torch is imported; nothing of it is run here.
@@ -21,7 +21,7 @@ from archcli.graph import Op, Row
 
 
 class PathModule(NamedTuple):
-    """A module on the path to another: its class, and how often it and those equal to it are called."""
+    """A module on the path to another: its class, and how often it and its equals are called."""
 
     class_name: str
     times: int
@@ -42,7 +42,7 @@ class ModuleCall(Op):
 
 @dataclass(frozen=True, slots=True)
 class Uncounted:
-    """An operation that may multiply tensors and that has no formula: its name, its module, how often."""
+    """An operation without a FLOP formula that may multiply tensors: its name, its module, its calls."""
 
     op: str
     path: str
@@ -51,7 +51,7 @@ class Uncounted:
 
 @dataclass(frozen=True, slots=True)
 class AttentionCalls:
-    """Calls of attention kernels by what their mask is: none, causal, given or unknown."""
+    """Calls of attention kernels by their mask: none, causal, given or unknown."""
 
     mask: str
     calls: int
@@ -61,13 +61,15 @@ class AttentionCalls:
 
 @dataclass(frozen=True, slots=True)
 class StepMemory:
-    """The bytes of one pass: before it, at its peak, and the place of the peak.
+    """Bytes of one pass: before it, at its peak, and after it.
 
-    weights, buffers, inputs: before the pass. gradients: of all weights.
+    weights, buffers, inputs: before the pass.
+    gradients: of all weights.
     trained: (shape, bytes of an element) of each weight with a gradient.
-    kept: alive when the forward has ended.
-    peak: the most alive, weights, buffers and inputs included, at `moment` and in the operation at `path`.
-    end: weights, buffers, inputs and gradients, which a step leaves.
+    kept: alive at the end of the forward.
+    peak: the most alive, weights, buffers and inputs included.
+    end: after the step: weights, buffers, inputs and gradients.
+    moment, path: when the peak is reached, and in which operation.
     """
 
     weights: int = 0
@@ -84,10 +86,11 @@ class StepMemory:
 
 @dataclass(frozen=True, slots=True)
 class ModuleTimes:
-    """Seconds of a module's passes here: medians of `passes` plain ones and of as many timed ones.
+    """Seconds of a module's passes on this machine: medians of `passes` plain and as many timed ones.
 
-    `by_path` has the operations of each module's own calls, forward and backward; `by_class` all operations
-    by the class of their cost. What a plain pass takes beyond them is Python and torch's dispatcher.
+    by_path: (forward, backward) of the operations that each module calls itself.
+    by_class: all operations by the class of their cost.
+    The rest of a plain pass is Python and torch's dispatcher.
     """
 
     wall_s: float
@@ -100,12 +103,16 @@ class ModuleTimes:
 class ModuleRun:
     """One watched run of a module.
 
-    name, source: of the module. phase, run_on: of the run.
+    name, source: of the module.
+    phase, run_on: of the run.
     inputs: as `ids=int64[1,2048]`.
-    rows: its operations. uncounted: those without a formula. attention: calls of torch's attention.
+    rows: its operations.
+    uncounted: operations without a formula.
+    attention: calls of torch's attention.
     ties: sentences on weights that are the same tensor.
     trained: elements of weights that are not frozen.
-    buffers: bytes. dtypes: bytes of weights by dtype.
+    buffers: their bytes.
+    dtypes: bytes of weights by dtype.
     memory, times: of the run; None where they were not measured.
     """
 
@@ -145,9 +152,9 @@ def import_path(*, here: bool) -> Iterator[None]:
 
 
 def only_here(name: str, *, here: bool) -> bool:
-    """Whether `pkg.module:function` is to be looked for in the working directory, too.
+    """Whether to import `pkg.module:function` with the working directory on sys.path.
 
-    So it is where that alone has the package. Raises ArchError where none has it.
+    True if only the working directory has the package. Raises ArchError if nothing has it.
     """
     package = name.partition(":")[0].partition(".")[0]
     with import_path(here=here):
@@ -159,7 +166,7 @@ def only_here(name: str, *, here: bool) -> bool:
 
 
 def no_module(missing: str, *, here: bool = False) -> ArchError:
-    """The error for a package that is not there, with those near its name."""
+    """The error for a missing package, with packages of a similar name."""
     parent, _, last = missing.rpartition(".")
     if parent:
         near = closest(last, modules_in(vars(sys.modules[parent]).get("__path__", [])))
@@ -174,7 +181,7 @@ def no_module(missing: str, *, here: bool = False) -> ArchError:
 
 
 def modules_in(folders: Iterable[str] | None) -> list[str]:
-    """The modules in these folders; without any, those that can be imported."""
+    """Names of the modules in these folders; of None all that can be imported."""
     return [module.name for module in iter_modules(folders) if not module.name.startswith("_")]
 
 

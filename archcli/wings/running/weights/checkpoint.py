@@ -1,4 +1,4 @@
-"""A checkpoint compared with an architecture: names, shapes, and reasons for other tensors."""
+"""Compare a checkpoint with an architecture: names, shapes, and reasons for additional tensors."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from archcli.load.huggingface.weights.map import WeightMap, WeightTarget
 
 Holders = dict[str, dict[int | None, tuple[str, bool]]]
+"""By weight, and by expert (None: the whole): the stored tensor, and whether it is a copy."""
 
 HEAD, TABLE = "lm_head.weight", "embedding.tokens.weight"
 CONVENTION = (
@@ -37,11 +38,12 @@ OTHER_HEAD = "head that this architecture's class does not have"
 class Line(NamedTuple):
     """A tensor with its status, its name in the checkpoint and in the model, and its shape in both.
 
-    `reason` says why it is stored besides the weights, `holder` which tensor has its place.
-
-    Statuses that are fine: same; buffer (ours too, and not trained); again (a second copy of a tied
-    weight); packed (in fewer bits); extra (explained); unnamed (its family is unknown). Those that are not:
-    missing, shape, unexpected, sum.
+    status: fine are same; buffer (not trained); again (a second copy of a tied weight); packed (in fewer
+    bits); extra (explained); unnamed (its family is unknown). Wrong are missing, shape, unexpected, sum.
+    name, ours: in the checkpoint, and in the model.
+    shape, needed: stored, and that of the model where it differs.
+    reason: why it is stored besides the weights.
+    holder: the stored tensor that has its place already.
     """
 
     status: str
@@ -55,7 +57,7 @@ class Line(NamedTuple):
 
 @dataclass
 class Comparison:
-    """A comparison: lines, targets of stored tensors, and pairs of tensors that should be equal."""
+    """A comparison: a line per tensor, targets of stored tensors, and pairs that should be equal."""
 
     lines: list[Line] = field(default_factory=list)
     places: dict[str, WeightTarget] = field(default_factory=dict)
@@ -97,7 +99,7 @@ def compare(model: Model, stored: Mapping[str, Shape | None], weights: WeightMap
 
 
 def as_stored(model: Model, stored: Iterable[str], weights: WeightMap) -> Model:
-    """The model, with its head tied where the checkpoint holds none and the class ties it unasked."""
+    """The model, its head tied if the checkpoint has no head and the class then ties it by itself."""
     if not weights.ties_unstored or model.embedding.tied or model.output_head is None:
         return model
     places = (weights.find(name) for name in stored)
@@ -107,7 +109,7 @@ def as_stored(model: Model, stored: Iterable[str], weights: WeightMap) -> Model:
 
 
 def _through_the_tie(place: WeightTarget, model: Model, ours: Mapping[str, Shape]) -> WeightTarget:
-    """The target of a tensor; that of a tied head becomes the token table."""
+    """The target of a tensor; for a tied head the token embedding."""
     is_tied = model.embedding.tied and model.output_head is not None
     return place.renamed((TABLE,)) if is_tied and place.names == (HEAD,) and HEAD not in ours else place
 
@@ -123,7 +125,7 @@ def _other_head(place: WeightTarget | None, model: Model, ours: Mapping[str, Sha
 
 def _matched_line(line: Line, place: WeightTarget, ours: Mapping[str, Shape], holders: Holders) -> Line:
     """The line of a tensor with a target: its shape fits or not, or the tensor is a duplicate."""
-    # before the tensor itself takes these places, below
+    # look up the holder first: the loop below enters this tensor
     taken = next(
         (holders[name][place.nth] for name in place.names if place.nth in holders.get(name, {})), None
     )
@@ -159,7 +161,7 @@ def _missing(ours: Mapping[str, Shape], holders: Holders, weights: WeightMap) ->
 
 
 def compare_sums(model: Model, stored: Mapping[str, Shape | None], weights: WeightMap) -> Comparison:
-    """Compare numbers of elements only, for a checkpoint of an unknown family."""
+    """Compare the total number of elements, for a checkpoint of an unknown family."""
     comparison = Comparison()
     for name, shape in stored.items():
         reason = weights.reason(name, shape)

@@ -12,7 +12,7 @@ from archcli.api.asking.subject import Subject, given, taken_notes
 from archcli.errors import ArchError
 from archcli.measure.report import Report
 from archcli.units import Taken
-from archcli.wings.serving.api.fitting.question import FitOptions, asked_of, asking, inputs_of
+from archcli.wings.serving.api.fitting.question import FitOptions, inputs_of, list_question, question_of
 from archcli.wings.serving.api.fitting.verdict import fit_model
 from archcli.wings.serving.devices.budget import is_device
 
@@ -64,16 +64,16 @@ def _model(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Read
         if placed is None:
             raise
         return _report(placed, overrides if placed.model else (), tick, read)
-    stated = [name for name in OF_MANY if vars(options)[name] != vars(DEFAULTS)[name]]
-    if stated:
-        what = f"--{stated[0]} chooses among models, and {options.model} is one"
-        raise ArchError(what, f"leave --{stated[0]} or the model out")
+    refused = [name for name in OF_MANY if vars(options)[name] != vars(DEFAULTS)[name]]
+    if refused:
+        what = f"--{refused[0]} chooses among models, and {options.model} is one"
+        raise ArchError(what, f"leave --{refused[0]} or the model out")
     if options.device is None:
         from archcli.wings.serving.api.fitting.machine import this_device  # of this machine alone
 
         options = replace(options, device=this_device())
     return subject.judged(
-        "fit", lambda: subject.named(fit_model(options.asked(subject), verbose=options.verbose), options)
+        "fit", lambda: subject.named(fit_model(options.question(subject), verbose=options.verbose), options)
     )
 
 
@@ -102,8 +102,8 @@ def _presets(options: FitOptions, tick: Tick) -> Report:
     """The report on the presets that fit a device."""
     from archcli.wings.serving.api.fitting.listing import fit_all  # of many models alone
 
-    entries, asked = [*_entries(options)], asked_of(options, "presets")
-    return fit_all(entries, asked, inputs_of(options), tick, verbose=options.verbose)
+    entries, question = [*_entries(options)], list_question(options, "presets")
+    return fit_all(entries, question, inputs_of(options), tick, verbose=options.verbose)
 
 
 def _entries(options: FitOptions) -> Iterator[Entry]:
@@ -119,9 +119,9 @@ def _entries(options: FitOptions) -> Iterator[Entry]:
     with_towers = any("media" in condition for condition in options.where)
     for record in select(preset_records(COLUMNS), CONDITIONS, options.where):
         if record["kind"] != "encoder" and (with_towers or not record["media"]):
-            least, beside = record["params"] * LEAST_BITS / 8, {"params": record["params"]}
+            least, columns = record["params"] * LEAST_BITS / 8, {"params": record["params"]}
             name = record["name"]
-            yield Entry(name, least, asking(options, name), record["max_seq_len"], beside)
+            yield Entry(name, least, question_of(options, name), record["max_seq_len"], columns)
 
 
 @asks(FitOptions)

@@ -1,4 +1,4 @@
-"""predict: `archcli predict` in Python, and its question from plain arguments."""
+"""`predict`, the Python function of `archcli predict`, and its question from plain arguments."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ FitOption = Annotated[FitTime | None, Option("Find the fastest plan that fits in
 
 @dataclass(frozen=True)
 class PredictOptions(OffloadOptions, PlanOptions, MediaOptions):
-    """Options of `archcli predict`; None where nothing is said."""
+    """Options of `archcli predict`; None for one left out."""
 
     model: ModelLike
     device: OneDevice
@@ -156,7 +156,7 @@ class PredictOptions(OffloadOptions, PlanOptions, MediaOptions):
     gradients: Gradients = None
 
     def __post_init__(self) -> None:
-        """Read a word such as 4bit as the users of the engine mean it."""
+        """Replace a word such as 4bit by the format that users of the engine mean by it."""
         take_format(self, self.engine or ("transformers" if self.phase == "train" else None))
 
     def settings(self) -> MemorySettings:
@@ -183,13 +183,13 @@ class PredictOptions(OffloadOptions, PlanOptions, MediaOptions):
         )
 
     def beyond(self) -> PredictSettings:
-        """The PredictSettings: what a prediction takes beyond the settings of memory."""
+        """The settings of a prediction that MemorySettings lacks."""
         settings = replace(self, new=self.new or DEFAULT_NEW, engine=self.engine or "none")
         return part(settings, PredictSettings)
 
 
 def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
-    """The question about a loaded model; several devices without a plan share it as is usual."""
+    """The question about a loaded model; several devices without a plan share it by the usual plan."""
     if (asking.phase, asking.dtype) == ("train", FP8):
         raise ArchError("predict does not support training in fp8", "--dtype bf16")
     known = known_device(asking.device, asking.calibrate)
@@ -213,13 +213,13 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
         from archcli.wings.serving.memory.answers.fit import usual_plan  # of several devices alone
 
         fitted = question.memory()
-        usual_one = usual_plan(fitted, device.memory.n_devices)
-        question = replace(question, plan=usual_one, known=fitted.known)
+        shared_plan = usual_plan(fitted, device.memory.n_devices)
+        question = replace(question, plan=shared_plan, known=fitted.known)
     return _with_offload(question, asking)
 
 
 def _with_offload(question: PredictQuestion, options: PredictOptions) -> PredictQuestion:
-    """The question with what is asked to be in RAM; unchanged where nothing is."""
+    """The question with layers in RAM by --offload; unchanged without it."""
     with_it = options.with_offload(question.memory())
     offload = with_it.settings.offload
     if offload is None:
@@ -236,7 +236,7 @@ def _run_by_engine(
 ) -> tuple[MemorySettings, PredictOptions, PredictedDevice]:
     """The settings, options and device with the engine that is named or usual."""
     name, backend = options.engine, known.timed.backend
-    # constants of this machine are those of torch's kernels
+    # constants measured on this machine are of torch's kernels, not of an engine's
     if name is None and (options.compiled or backend is not None):
         name = "none"
     settings = replace(settings, chunk=options.chunk)
@@ -244,14 +244,14 @@ def _run_by_engine(
     engine = settings.engine or NO_ENGINE
     options = replace(options, engine=engine.name, chunk=settings.chunk, kv_dtype=settings.cache_dtype)
     device = known.run_by(engine, options.utilization, quantized=model.quantization is not None)
-    # passes are timed as a whole: chunks are of memory; a device that was measured has constants of its own
-    # kernels, whatever --backend says
+    # a pass is timed as a whole: --chunk matters for memory alone. A measured device has constants of the
+    # kernels that it was measured with, whatever --backend says
     backend = backend or settings.backend
     return replace(settings, chunk=None, cache_dtype=None, backend=backend), options, device
 
 
 def _check_chosen(plan: Plan) -> None:
-    """Raise ArchError where a degree is stated that the search chooses."""
+    """Raise ArchError for a degree of parallelism that the search is to choose."""
     degrees = [name for name in CHOSEN if getattr(plan, name) != getattr(WHOLE, name)]
     if degrees:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in degrees)

@@ -33,10 +33,10 @@ from archcli.wings.serving.devices.drivers import (
 from archcli.wings.serving.recorded.machine import available_memory
 
 LONGEST_S, PATIENT_S = 2, 20
-"""Seconds that a driver's program may take: in other questions, and in `archcli devices --this`."""
+"""Time limits of a driver's program (nvidia-smi): of `fit` and others, and of `archcli devices --this`."""
 OF_THIS_DRIVER = "the driver of this machine"
 NEAR_MEMORY = 0.1
-"""The most by which a driver's memory differs from a listed one's, as a logarithm."""
+"""The most that a driver's memory differs from a listed one, as |log(a / b)|: about 10%."""
 NEEDED = ("memory_bytes", "bandwidth_gb_s", "bf16_tflops")
 """Figures that `predict` and `memory` need."""
 
@@ -45,8 +45,11 @@ class MachineDevice(NamedTuple):
     """Alike GPUs of this machine.
 
     name: as `--device` takes it, `rtx-4060-ti:16gb`; the driver's where it is not `is_listed`.
+    n_devices: how many there are.
     memory_bytes: of each, by its driver; None where it does not say.
     free_bytes: of the fullest; None where the driver does not say.
+    driver_name: as the driver spells it, `NVIDIA GeForce RTX 4060 Ti`.
+    is_listed: whether archcli has its datasheet.
     """
 
     name: str
@@ -65,8 +68,9 @@ class MachineDevice(NamedTuple):
 class Machine(NamedTuple):
     """The GPUs, RAM and processor of this machine.
 
-    devices: alike GPUs are one entry. ram_free_bytes: available without swapping.
-    Where the system does not say: None, of the processor an empty name.
+    devices: alike GPUs are one entry.
+    ram_free_bytes: available without swapping.
+    Numbers that the system does not tell are None; an unknown processor has an empty name.
     """
 
     devices: tuple[MachineDevice, ...]
@@ -97,7 +101,7 @@ def _proc(proc: Path) -> tuple[str, str]:
 def _machine_device(gpu: LocalDevice) -> MachineDevice:
     sheet, figure = listed(gpu), gpu.figures.get("memory_bytes")
     if figure is None or (figure.certainty == "C" and sheet is not None):
-        # of a Mac the list knows what Metal leaves to the GPU
+        # certainty C is an estimate: the list knows what part of a Mac's RAM Metal leaves to the GPU
         figure = sheet.figures.get("memory_bytes") if sheet else None
     size = None if figure is None else int(figure.value)
     name = gpu.name if sheet is None else sheet.name
@@ -174,7 +178,7 @@ def this_machine(run: Run | None = None, proc: Path = PROC) -> str:
 
 
 def _yaml(device: LocalDevice) -> str:
-    """The YAML of a device, with the figures of the list where it is listed and the driver's memory."""
+    """The YAML of a device: the listed figures, if any, with the memory that the driver reports."""
     sheet = listed(device)
     keys: dict[str, Any] = {"name": "this", "vendor": device.vendor, "kind": device.kind}
     architecture = (sheet.architecture if sheet else "") or device.architecture
@@ -183,7 +187,7 @@ def _yaml(device: LocalDevice) -> str:
     keys |= {"source": device.source, "certainty": "A", "remark": device.name}
     figures = dict(device.figures)
     if sheet is not None:
-        # what is no more than an estimate of the driver's the list knows better
+        # where the driver's figure is an estimate (certainty C) the list is better
         driver = {key: figure for key, figure in device.figures.items() if figure.certainty != "C"}
         figures = {**sheet.figures, **driver}
         keys |= {"link": sheet.link} if sheet.link else {}
@@ -193,7 +197,7 @@ def _yaml(device: LocalDevice) -> str:
 
 
 def _comments(device: LocalDevice, keys: Mapping[str, Any]) -> Sequence[str]:
-    """Comments at the top of the YAML: how many there are, and which figures are missing."""
+    """Comments at the top of the YAML: how many such devices there are, and which figures are missing."""
     lines = [f"{device.n_alike} of them: --device {device.n_alike}x./THIS.yaml"] if device.n_alike > 1 else []
     missing = [key for key in NEEDED if key not in keys and not (key == NEEDED[-1] and "fp16_tflops" in keys)]
     if missing:

@@ -1,9 +1,8 @@
-"""Run each operation once for all calls that are alike: what it launches, and how its outputs lie.
+"""A cache of operations' launches: equal calls run once, as those of the equal layers of a model.
 
-What an operation launches follows from its settings and from what torch's functions see of the tensors that
-it is given. So a call that is like an earlier one writes the same launches to the log, and returns tensors
-like those of the earlier one: new ones, or views of the same of its inputs and weights. This holds where
-nothing is recorded for a backward, in inference.
+The launches of an operation depend on its settings and on shape, dtype and strides of its inputs. So a call
+like an earlier one writes the same launches to the log, and returns like tensors: new ones, or views of the
+same inputs and weights. Only in inference: an autograd graph is not cached.
 """
 
 from __future__ import annotations
@@ -19,18 +18,21 @@ from archcli.wings.serving.launches.log import Log, LoggedLaunch
 from archcli.wings.serving.launches.tensor import ShapeTensor, Sizes, TensorMemory
 
 MOST_KNOWN = 1 << 14
-"""The most calls that are remembered: more than those of a hundred different layers, in several passes."""
+"""The most cached calls: enough for several passes of a model with a hundred different layers."""
 
 
 class OutputFacts(NamedTuple):
-    """An output of a known run.
+    """An output of a cached run.
 
-    memory: its number; inputs and weights come first, then new ones. of: the shape of a new memory.
-    shape, dtype, laid, offset, requires_grad, repeats: as torch's functions see the output.
+    memory: the number of its memory; inputs and weights come first, then new ones.
+    memory_shape: the shape of a new memory.
+    shape, dtype, offset, requires_grad: as in torch.
+    laid: its strides; None for row-major.
+    repeats: steps of a loop that it stands for.
     """
 
     memory: int
-    of: Sizes
+    memory_shape: Sizes
     shape: Sizes
     dtype: DType
     laid: Sizes | None
@@ -40,7 +42,7 @@ class OutputFacts(NamedTuple):
 
 
 class KnownRun(NamedTuple):
-    """What a call launched, and its outputs, in the tuples that it returned them in."""
+    """Launches of a call, and its outputs in the nested tuples in which it returned them."""
 
     launches: tuple[tuple[Stage, KernelCost, int], ...]
     outputs: Any
@@ -50,18 +52,18 @@ _known: dict[Hashable, KnownRun] = {}
 
 
 def _facts_of(x: ShapeTensor) -> tuple[Hashable, ...]:
-    """All that a function of torch sees of a tensor."""
-    # strides as they are stated: row-major ones are not computed for it
+    """The part of the cache's key that stands for a tensor."""
+    # laid, not strides: these would be computed for every row-major tensor
     return x.shape, x.dtype, x.laid, x.offset, x.storage.shape, x.requires_grad, x.repeats
 
 
 def run_once(log: Log, call: Hashable, inputs: Sequence[ShapeTensor], run: Callable[[], Any]) -> Any:
-    """What `run` returns, run only where no call like it was; `inputs` are its inputs and weights.
+    """The result of `run`, or of an equal cached call; `inputs` are its inputs and weights.
 
-    `call` tells apart all that its launches depend on but those tensors.
+    `call` is the rest of the key: all that launches depend on besides these tensors.
     """
     memories = [x.storage for x in inputs]
-    # attention asks whether values lie in the memory of keys
+    # which inputs share a memory is part of the key: attention asks whether values lie in that of keys
     key = call, *map(_facts_of, inputs), *map(memories.index, memories)
     known = _known.get(key)
     if known is not None:
@@ -82,19 +84,19 @@ def run_once(log: Log, call: Hashable, inputs: Sequence[ShapeTensor], run: Calla
 
 
 def _facts_in(x: ShapeTensor, memories: list[TensorMemory]) -> OutputFacts:
-    """The facts of an output; its memory is added to those that are known."""
+    """The facts of an output; a new memory is added to `memories`."""
     if x.storage not in memories:
         memories.append(x.storage)
-    number, of = memories.index(x.storage), x.storage.shape
-    return OutputFacts(number, of, x.shape, x.dtype, x.laid, x.offset, x.requires_grad, x.repeats)
+    number, memory_shape = memories.index(x.storage), x.storage.shape
+    return OutputFacts(number, memory_shape, x.shape, x.dtype, x.laid, x.offset, x.requires_grad, x.repeats)
 
 
 def _outputs(known: KnownRun, memories: list[TensorMemory]) -> Any:
-    """The outputs of a call like a known one, whose inputs and weights lie in these memories."""
+    """New outputs like those of a cached call, for inputs and weights in `memories`."""
 
     def output(facts: OutputFacts) -> ShapeTensor:
         if facts.memory == len(memories):
-            memories.append(TensorMemory(facts.of))
+            memories.append(TensorMemory(facts.memory_shape))
         memory = memories[facts.memory]
         out = ShapeTensor(facts.shape, facts.dtype, facts.laid, memory, facts.offset)
         out.requires_grad, out.repeats = facts.requires_grad, facts.repeats

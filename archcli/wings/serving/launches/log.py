@@ -1,4 +1,4 @@
-"""The log of a pass: its kernels, the operation of each, and its graph for the backward."""
+"""The log of a pass: kernel launches, the operation of each, and autograd's graph."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Backward = Callable[..., Gradients]
 class LaunchOrigin:
     """The operation behind a launch: its path, its number of runs, its parts.
 
-    One run of an operation is one origin, told from others by identity: launches are counted by it.
+    Compared by identity, so that launches of two operations with one path are counted apart.
     """
 
     path: str = ""
@@ -52,8 +52,12 @@ class LoggedLaunch(NamedTuple):
 class GradNode:
     """A step recorded by autograd: its inputs, and the function of their gradients.
 
-    `results` are shape and number type of each output, `saved` tensors that torch keeps beside those that the
-    kernels of its backward read.
+    origin: the operation.
+    inputs: tensors that get gradients.
+    results: (shape, dtype) of each output.
+    backward: the function.
+    repeats: steps of a loop that it stands for.
+    saved: tensors that torch keeps, although no kernel of the backward reads them.
     """
 
     origin: LaunchOrigin
@@ -71,9 +75,13 @@ class GradNode:
 
 @dataclass(slots=True, eq=False)
 class Log:
-    """Launches of a pass so far, and steps recorded by autograd; `backend` is cpu or cuda.
+    """Launches of a pass so far, and steps recorded by autograd.
 
-    What runs now counts `repeats` times: it stands for as many steps of a loop.
+    backend: cpu or cuda.
+    records: whether autograd records; False within `torch.no_grad()`.
+    origin, stage: of the operation that runs now.
+    repeats: steps of a loop that it stands for; each launch counts so often.
+    launches, nodes: launched kernels, and autograd's steps.
     """
 
     backend: str = "cuda"

@@ -1,4 +1,4 @@
-"""`archcli sweep`: the shapes of an architecture that meet conditions, and the best of them."""
+"""`archcli sweep`: find the shapes of an architecture that meet conditions, and the best of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from archcli.wings.shapes.symbolic.shapes.search import Tick
 
 MANY = 10_000_000
-"""More candidates are announced, with the time that the first of them lets expect."""
+"""More candidates than this are announced, with the time that they will take."""
 
 
 @asking(SweepOptions)
@@ -42,7 +42,7 @@ def run(
 
 
 def _telling(tick: Tick) -> Tick:
-    """A tick that says once how many candidates there are, where they are many, and how long they take."""
+    """A tick that once prints the number of candidates and the time left, if there are MANY."""
     begun, announced = monotonic(), False
 
     def telling(what: str, done: int, total: int) -> None:

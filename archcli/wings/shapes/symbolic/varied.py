@@ -1,7 +1,7 @@
-"""Varied: an array of numbers, one for each candidate, that code reads as a single number.
+"""Varied: an array with a number for each candidate of a sweep, which code takes for one number.
 
-So code that is written for one model runs once for many. Bounds are carried along by interval arithmetic. A
-whole number that may leave 64 bits is held as Python's ints, so that nothing ever wraps around.
+So code for one model runs once for thousands. Bounds of the values are kept by interval arithmetic: integers
+that may exceed 64 bits become Python ints, so that numpy never wraps around.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any, cast
 from archcli.wings.shapes.symbolic import bounds, required
 
 MOST_KNOWN = 400
-"""The most results of a run to keep, as layers repeat computations."""
+"""The most cached results of a run: equal layers repeat computations."""
 FREED = 16 << 20
-"""Bytes: more than any array of a run, and less than glibc's own bound of 32 MiB."""
+"""Bytes: more than any array of a run, and less than 32 MiB, glibc's largest M_MMAP_THRESHOLD."""
 PLAIN = (int, float)
 """Types of numbers that are the same for all candidates."""
 
 
 class CandidateRun:
-    """One run: its candidates, and those of them that still take the same branches."""
+    """One run of code over `length` candidates; `active` ones took the same branches so far."""
 
     __slots__ = ("active", "known", "length")
 
@@ -44,7 +44,8 @@ class CandidateRun:
         if key not in self.known:
             if len(self.known) >= MOST_KNOWN:
                 self.known.clear()
-            self.known[key] = compute(), a, b  # an id is that of its operand while this holds it
+            # hold a and b: the key has their ids, which Python gives to new objects once they are freed
+            self.known[key] = compute(), a, b
         return self.known[key][0]
 
 
@@ -61,7 +62,7 @@ def keep_freed_memory() -> None:
 Operation = Callable[[Any, Any], Any]
 LIMIT = 2**63
 EXACT_FLOAT = 2**53
-"""Below it every whole number is a float."""
+"""Up to it every integer is exact as a float."""
 
 
 class Varied:
@@ -73,7 +74,8 @@ class Varied:
     """
 
     __slots__ = ("array", "high", "low", "run")
-    __array_ufunc__ = None  # numpy leaves operators to this class
+    # else `array * varied` would be an array of objects: numpy leaves operators to this class
+    __array_ufunc__ = None
 
     def __init__(
         self, run: CandidateRun, array: Any, low: int | None = None, high: int | None = None
@@ -152,7 +154,7 @@ class Varied:
         return -self if self < 0 else self
 
     def __eq__(self, operand: object) -> bool:
-        # most comparisons are of a size with 0 or 1
+        # by bounds alone: most comparisons are of a size with 0 or 1
         if isinstance(operand, int) and self.low is not None and not self.low <= operand <= (self.high or 0):
             return False
         return isinstance(operand, NUMBERS) and self._decided(operator.eq, operand)
@@ -222,7 +224,7 @@ class Varied:
         return _combined(np.minimum, self, operand, bounds.minima)
 
     def _times(self, fraction: Fraction) -> Any:
-        """The product with a fraction: an array where it is whole, else the first candidate's alone."""
+        """The product with a fraction: an array if it is an integer, else of the first candidate alone."""
         product = self * fraction.numerator
         if product % fraction.denominator == 0:
             return product // fraction.denominator
@@ -239,12 +241,12 @@ class Varied:
         mine, its = _ends(self), _ends(operand)
         if mine is not None and its is not None:
             answers = {compare(a, b) for a in mine for b in its}
-            # an order between all ends holds for all between them; equality within two ranges shows at no end
+            # <, > of all ends hold for all values between them; for == ranges must be disjoint, below
             if len(answers) == 1 and compare is not operator.eq:
                 return bool(answers.pop())
             if compare is operator.eq and (mine[1] < its[0] or its[1] < mine[0]):
                 return False
-        # comparing arrays of Python's ints gives an array of objects
+        # a comparison of object arrays is an object array, which `&=` does not take
         return self.run.decide(compare(*_operands(self, operand)).astype(bool))
 
 
@@ -272,7 +274,7 @@ class VariedFloat(Varied):
     __slots__ = ()
 
 
-# so that Fraction computes with them
+# so that Fraction accepts them
 numbers.Integral.register(VariedInt)
 numbers.Real.register(VariedFloat)
 
@@ -292,7 +294,7 @@ def _raw(number: Any) -> Any:
 
 
 def _operands(a: Any, b: Any, *, wide: bool = False) -> tuple[Any, Any]:
-    """The arrays or plain numbers of two operands; arrays of Python's ints where 64 bits may not do."""
+    """The arrays or plain numbers of two operands; arrays of Python ints if 64 bits may not suffice."""
     wide = wide or any(isinstance(n, int) and not -LIMIT <= n < LIMIT for n in (a, b))
     x, y = _raw(a), _raw(b)
     if not wide:
@@ -332,13 +334,16 @@ def _divisor(number: Any) -> Any:
     ends = _ends(number) if isinstance(number, Varied) else None
     if ends is None or not ends[0] <= 0 <= ends[1]:
         return number
-    # 1 in the place of 0: those candidates have left the run, and nothing may divide by 0 for them
+    # 1 in place of 0: these candidates have left the run, but numpy still divides for them
     array = number.array + (number.array == 0)
     return VariedInt(number.run, array, ends[0] or 1, max(ends[1], 1))
 
 
 def _ratio(a: Any, b: Any) -> Any:
-    """a / b as floats, rounded once as Python does."""
+    """a / b as floats, rounded once as in Python.
+
+    Above 2^53 a conversion of a and b would round before the division rounds again: Python divides ints.
+    """
     run = a.run if isinstance(a, Varied) else b.run
     ends = _ends(a), _ends(b)
     large = any(end is not None and max(map(abs, end)) > EXACT_FLOAT for end in ends)

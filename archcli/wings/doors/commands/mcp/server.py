@@ -1,4 +1,4 @@
-"""The server: tools over standard input and output, by the Model Context Protocol and its Python SDK."""
+"""The MCP server: archcli's tools over standard input and output, by the SDK of the protocol."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ READS_ONLY = types.ToolAnnotations(
 def serve(folder: Path | None) -> None:
     """Answer until the end of input. Raises ArchError where standard output cannot be written."""
     _refuse_device()
-    # the SDK logs lines that are no messages with their tracebacks; the client hears of them as errors
+    # the SDK logs a traceback for each line that is no message; the client gets an error for it anyway
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     logging.getLogger("mcp").propagate = False
     unwritable = False
@@ -65,7 +65,7 @@ def serve(folder: Path | None) -> None:
 
 
 def _refuse_device() -> None:
-    """Raise ArchError where standard input is a device such as /dev/zero: the SDK holds all of its line."""
+    """Raise ArchError for a device as input: /dev/zero has no newline, the SDK would read for ever."""
     if sys.stdin is None or sys.stdin.isatty():
         return
     try:

@@ -1,4 +1,4 @@
-"""Content: the data of a report's page, and the page."""
+"""The page of `archcli report`, and the data that its script reads."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from archcli.wings.shapes.symbolic.closed.free import MOST_DIFFERENT, different_
 from archcli.wings.shapes.symbolic.closed.mathml import formulas
 
 SEQ_LEN = 2048
+"""Tokens of the pass at first."""
 CONTEXT = 2048
-"""Tokens in the cache of a model that does not say how many it was trained for."""
+"""Tokens in the cache at first, of a model without max_seq_len."""
 MOST_CHARACTERS = 400_000
 """A page that is larger leaves out the script of its drawing."""
 HUES = {
@@ -47,7 +48,7 @@ def page_of(models: Sequence[ReportedModel], options: ReportOptions) -> str:
     known = [calculator(model.subject.model, model.again) for model in models]
     drawing = _drawing(models, options)
     drawn = [Address(figure.command, figure.path, figure.key) for figure in drawing.figures]
-    # of several models the drawing stands still
+    # the drawing of several models has no script and no figures
     records = [model.record(drawn) for model in known]
     codes = [_code(model, record) for model, record in zip(known, records, strict=True)]
     data = _data(models, options, records) | {
@@ -65,7 +66,7 @@ def page_of(models: Sequence[ReportedModel], options: ReportOptions) -> str:
 
 
 def _drawing(models: Sequence[ReportedModel], options: ReportOptions) -> Redrawn:
-    """The drawing, of one model with the script that draws it anew; beside towers it stands still."""
+    """The drawing; of one model without towers with the script that redraws it."""
     shown = DrawOptions("params" if options.profile is None else "time", options.profile)
     drawing = drawing_of([model.subject for model in models], shown)
     if len(models) > 1 or options.profile is not None or drawing.anatomies[0].towers:
@@ -74,7 +75,8 @@ def _drawing(models: Sequence[ReportedModel], options: ReportOptions) -> Redrawn
 
 
 def _code(known: Calculator, record: dict[str, Any]) -> str:
-    """The JavaScript of a model's closed forms and conditions; takes the forms out of the record."""
+    """The JavaScript of a model's closed forms and conditions."""
+    # the script holds the forms: the record, which becomes JSON, does not repeat them
     code = scripts(known, record)
     del record["places"]
     return code
@@ -107,7 +109,7 @@ def _data(
 
 
 def _pass(models: Sequence[ReportedModel]) -> dict[str, int]:
-    """The sizes of the pass at first: the longest context that every model was trained for."""
+    """The sizes of the first pass: the longest context that all models were trained for."""
     contexts = [model.subject.model.max_seq_len or CONTEXT for model in models]
     return {"context": max(min(contexts), 2), "batch_size": 1, "seq_len": SEQ_LEN}
 

@@ -1,4 +1,4 @@
-"""Whole models: the parts of a model with towers, and what an image or a sound costs in each."""
+"""Parts of a model with towers: parameters of each, and FLOPs of an image or a sound."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from archcli.wings.drawing.api.reporting.subjects import ReportedModel
 def parts_of(models: Sequence[ReportedModel]) -> list[dict[str, Any]]:
     """A record for each part of each model with towers: its parameters, and its FLOPs of a medium.
 
-    Whole numbers are texts, as a browser reads them exactly.
+    Integers are strings: a JavaScript number is exact only up to 2^53.
     """
     records: list[dict[str, Any]] = []
     for reported in models:

@@ -38,9 +38,10 @@ class Redrawn(NamedTuple):
 class Redraw:
     """Prints the SVG of shapes, and the JavaScript that redraws them when figures change.
 
-    figures: those that shapes depend on, by (command, path, key).
-    scope: JavaScript variables of their terms.
-    updates: statements, `set(e[3],'width',…);`. numbered: elements so far that a statement changes.
+    figures: figures that shapes depend on, by (command, path, key).
+    scope: JavaScript variables for terms of these figures.
+    updates: JavaScript statements, `set(e[3],'width',…);`.
+    numbered: number of elements so far that a statement changes.
     """
 
     figures: dict[tuple[str, str, str], Figure] = field(default_factory=dict)
@@ -60,7 +61,8 @@ class Redraw:
             record: Any = value
             changed = {item.name: self.traced(getattr(value, item.name)) for item in fields(record)}
             return replace(record, **changed)
-        names = getattr(type(value), "_fields", ())  # of a named tuple
+        # of a named tuple; anything else, as text and plain numbers, has no fields and stays
+        names = getattr(type(value), "_fields", ())
         return (
             value._replace(**{name: self.traced(getattr(value, name)) for name in names}) if names else value
         )
@@ -75,6 +77,7 @@ class Redraw:
         return f"(f,svg)=>{{const e=svg.querySelectorAll('[data-n]');{self.scope.script(updates)}{updates}}}"
 
     def _figure(self, figure: Figure) -> Any:
+        """The figure with a traced value, `Number(f[3])` in JavaScript for the fourth figure."""
         address = figure.command, figure.path, figure.key
         self.figures.setdefault(address, figure)
         place = list(self.figures).index(address)
@@ -89,25 +92,24 @@ class Redraw:
 
     def _single(self, shape: SvgShape) -> str:
         changing = dict(_changing(shape))
-        number = self._number(len(changing) > 0)
+        number = self._next_number() if changing else None
         for name, code in changing.items():
             self.updates.append(f"set(e[{number}],'{name}',{code});")
         inside = "".join(map(self._svg, shape.inside))
         return _plain_svg(shape, inside, {} if number is None else {NUMBERED: number})
 
-    def _number(self, numbered: bool) -> int | None:
-        if not numbered:
-            return None
+    def _next_number(self) -> int:
+        """The index of an element in `svg.querySelectorAll('[data-n]')`, by order in the document."""
         self.numbered += 1
         return self.numbered - 1
 
     def _many(self, many: Many) -> str:
-        """A group of alike shapes; a loop in JavaScript clones the first when their count changes."""
+        """A group of alike shapes; JavaScript clones the first of them when their count changes."""
         count = int(plain(many.count))
         inside = "".join(map(_static, map(many.shape, range(count))))
         if not is_traced(many.count):
             return element("g", inside)
-        number = self._number(numbered=True)
+        number = self._next_number()
         turn = Scope("u", self.scope)
         shape = many.shape(traced(0, "i", turn))
         changes = [
@@ -122,10 +124,10 @@ class Redraw:
 
 
 def _changing(shape: SvgShape) -> Iterator[tuple[str, str]]:
-    """(attribute, JavaScript) of what depends on figures; the text inside is `text`."""
+    """(attribute, JavaScript) of each attribute that depends on figures; `text` is the text inside."""
     for name, value in attributes_of(shape).items():
         if is_traced(value):
-            # an address has the figure itself, exact; a place or size a tenth of a pixel
+            # data-value holds the exact figure; a place or size is rounded to a tenth of a pixel
             exact = f"String({exact_code(value)})"
             yield name, exact if name == "data-value" else f"trimmed({value.code},1)"
         elif MARK.search(str(value)):
@@ -140,6 +142,7 @@ def _flat(shape: SvgShape | Many) -> Iterator[SvgShape]:
     """A shape and the shapes inside it, in document order."""
     match shape:
         case Many():
+            # the script of `many` indexes shapes of one turn by their place, so their number must be fixed
             raise NotImplementedError("a loop within a loop is not drawn anew")
         case SvgShape():
             yield shape
@@ -148,6 +151,7 @@ def _flat(shape: SvgShape | Many) -> Iterator[SvgShape]:
 
 
 def _static(shape: SvgShape | Many) -> str:
+    """A shape as SVG that no statement changes: without a number."""
     match shape:
         case Many():
             return element("g", "".join(map(_static, map(shape.shape, range(int(plain(shape.count)))))))

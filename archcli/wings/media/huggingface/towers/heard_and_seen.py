@@ -1,4 +1,4 @@
-"""Towers of images and sounds: Gemma 4's patches and Conformer, Nemotron Omni's RADIO and Parakeet."""
+"""Vision and audio towers of Gemma 4 (ViT, Conformer) and Nemotron Omni (RADIO, Parakeet)."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ NO_FIGURE = (
     "default_output_length",
     "bidirectional",
 )
-"""Keys that change no count: bounds that are stored with a matrix, and lengths that a processor sets."""
+"""Keys that change no count: clipping bounds of matrices, and lengths that the processor sets."""
 TURN = 100.0
-"""The base of rotary rows and columns."""
+"""Default base (rope_theta) of the rotary positions of rows and columns."""
 TOKENS = (70, 140, 280, 560, 1120)
 """Tokens of an image that the processor allows."""
 USUAL_SIDE = 16
-"""Rows and columns of tokens of the image that is read where none is named."""
+"""Rows and columns of tokens in the default image."""
 MELS = 128
+"""Mel bins of Gemma 4's feature extractor."""
 WIDER = 4
-"""How much wider a network is than its layer."""
+"""Width of a feed-forward network as a multiple of the layer's."""
 
 
 def vision(source: TowerSource) -> Mapped:
-    """Patches with tables of rows and columns, sandwich norms, means of 3 x 3 patches, one matrix."""
+    """Gemma 4's vision: tables of rows and columns, sandwich norms, 3 x 3 pooling, one matrix."""
     config = source.part("vision_config")
     config.ignore(*NO_FIGURE, "rope_parameters", "rope_scaling")
     config.only("attention_bias", False)
@@ -72,7 +73,7 @@ def vision(source: TowerSource) -> Mapped:
 
 
 def _patches(config: Config, patch: int, side: int) -> Mapped:
-    """Patches with tables of columns and rows."""
+    """The front end of patches, with a position table of columns and one of rows."""
     return {
         "kind": "patches",
         "image_size": [USUAL_SIDE * side] * 2,
@@ -87,7 +88,7 @@ def _patches(config: Config, patch: int, side: int) -> Mapped:
 
 
 def _theta(source: TowerSource) -> float:
-    """The base of rotary positions."""
+    """The base (rope_theta) of the rotary positions."""
     rope = source.whole.inner("vision_config", {}).get("rope_parameters", default=None)
     theta = rope.get("rope_theta", TURN) if isinstance(rope, dict) else TURN
     if not isinstance(theta, int | float) or theta <= 0:
@@ -114,7 +115,7 @@ def _tokens(source: TowerSource, patch: int, pooled: int) -> int:
 
 
 def audio(source: TowerSource) -> Mapped:
-    """Two convolutions, Conformer layers that see 12 tokens back, and two matrices."""
+    """Gemma 4's audio: two convolutions, Conformer layers with local attention, two matrices."""
     config = source.part("audio_config")
     config.ignore(*NO_FIGURE, "gradient_clipping")
     width, norm = config.size("hidden_size"), hf.rmsnorm(config)
@@ -159,7 +160,7 @@ def _subsampled(config: Config, norm: Mapped) -> Mapped:
     if not isinstance(sizes, list | tuple) or [type(size) for size in sizes] != [int, int]:
         raise config.error("subsampling_conv_channels must be a pair of sizes", at=channels.place)
     if sizes[0] != MELS:
-        # the class derives the width behind the convolutions from the first number of channels
+        # the class derives the width after the convolutions from sizes[0], not from the mel bins
         raise config.error(f"{sizes[0]} channels do not fit {MELS} mel bins", at=channels.place)
     return {
         "kind": "subsampled_spectrogram",
@@ -172,13 +173,13 @@ def _subsampled(config: Config, norm: Mapped) -> Mapped:
 
 
 def _local(config: Config) -> Mapped:
-    """Attention in blocks, each with the tokens before it."""
+    """Attention in blocks of tokens, each of which also sees tokens before it."""
     back, ahead = config.size("attention_context_left"), config.count("attention_context_right")
     if ahead.value:
         raise config.error("attention_context_right above 0 is not supported", at=ahead.place)
     block = config.size("attention_chunk_size")
     if block.value not in (back.value, back.value - 1):
-        # the class has half as many distances as a block and what is before it
+        # the class has (block + before) // 2 relative distances, enough for these blocks alone
         raise config.error(f"attention_chunk_size {block} does not fit {back} tokens back", at=block.place)
     return {
         "kind": "block_context",
@@ -193,13 +194,13 @@ def _local(config: Config) -> Mapped:
 
 
 RADIO_PLAIN = ("patch_dim", "video_patch_dim", "summary_idxs", "norm_mean", "norm_std", "image_size")
-"""Keys that the class derives, and of pixels and of the answer of RADIO by itself."""
+"""Unread keys: derived by the class, about pixels, or about the output of RADIO alone."""
 SHUFFLED = 2
-"""Patches of a side that become one token."""
+"""Side of the square of patches that are merged into one token."""
 
 
 def nemotron_vision(source: TowerSource) -> Mapped:
-    """Nemotron Omni: RADIO's encoder, 2 x 2 patches merged, normalized, through a perceptron of squares."""
+    """Nemotron Omni's vision: RADIO, 2 x 2 patches merged, a norm, two linear layers with ReLU²."""
     whole, config = source.whole, source.part("vision_config")
     whole.only("downsample_ratio", 0.5, default=0.5)
     whole.ignore("force_image_size", "video_pruning_rate")
@@ -223,7 +224,7 @@ def nemotron_vision(source: TowerSource) -> Mapped:
 def nemotron_audio(source: TowerSource) -> Mapped:
     """Nemotron Omni: Parakeet's encoder without biases and scale, and a projector like that of images.
 
-    A sound has a frame more than its length has steps of 10 ms.
+    A sound has one frame more than steps of 10 ms.
     """
     unlike = {"attention_bias": False, "scale_input": False}
     config = source.part("audio_config", {**hf.class_defaults("parakeet_encoder"), **unlike})
@@ -240,7 +241,7 @@ def nemotron_audio(source: TowerSource) -> Mapped:
 
 
 def _squares(source: TowerSource, inner: Any, *, bias: Any) -> list[Mapped]:
-    """Nemotron Omni's projector: a norm and a perceptron with squares of a rectifier."""
+    """Nemotron Omni's projector: RMSNorm, and two linear layers with ReLU² between them."""
     return [
         {"kind": "norm", "norm": {"kind": "rmsnorm", "eps": 1e-5}},
         linear(inner, bias=bias),
@@ -250,7 +251,7 @@ def _squares(source: TowerSource, inner: Any, *, bias: Any) -> list[Mapped]:
 
 
 def _radio(whole: Config, config: Config) -> Mapped:
-    """RADIO's encoder: tokens in front without places, and a matrix of patches of videos that idles."""
+    """RADIO's encoder: class tokens without positions, and an unused matrix for patches of videos."""
     config.ignore(*RADIO_PLAIN)
     width, patch = config.size("hidden_size"), config.size("patch_size").value
     frames = whole.size("video_temporal_patch_size", default=2).value
@@ -269,6 +270,7 @@ def _radio(whole: Config, config: Config) -> Mapped:
     inner = int(width.value * config.number("mlp_ratio").value)
     network = hf.mlp(config, width.derive(inner), "hidden_act")
     if config.flag("use_swiglu_ffn").value:
+        # two thirds of the width, as SwiGLU has three matrices in place of two; a multiple of 8
         thirds = (int(inner * 2 / 3) + 7) // 8 * 8
         network = {"kind": "glu", "d_ff": thirds, "activation": "silu", "bias": True}
     encoder = vit_like(
@@ -284,7 +286,7 @@ def _radio(whole: Config, config: Config) -> Mapped:
 
 
 def _patch_range(source: TowerSource, patch: int) -> Mapped:
-    """The bounds of the patches of an image, as the processor has them."""
+    """The fewest and most patches of an image, by the processor."""
     processor = source.processor
     if source.in_file:
         processor.only("patch_size", patch)

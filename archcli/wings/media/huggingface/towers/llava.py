@@ -1,4 +1,4 @@
-"""Towers whose vectors a few linear layers project: LLaVA, Pixtral, Mistral 3, Gemma 3, PaliGemma."""
+"""Vision towers with a few linear layers as projector: LLaVA, Pixtral, Mistral 3, Gemma 3, PaliGemma."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pixtral(source: TowerSource, key: str, merges: int = 1) -> tuple[Mapped, Map
 def _token_side(source: TowerSource, patch: int, merges: int) -> int:
     """Pixels that PixtralProcessor makes both sides a multiple of: patch_size x spatial_merge_size.
 
-    It overrules the image processor's patch_size, unless only that processor is saved.
+    It replaces the image processor's patch_size, unless that processor is saved alone.
     """
     if hf.saved_alone(source.whole):
         side: int = _image_patch(source, patch)
@@ -61,35 +61,37 @@ def _token_side(source: TowerSource, patch: int, merges: int) -> int:
 
 
 def _image_patch(source: TowerSource, default: int) -> Any:
-    """Pixels of a patch's side by the image processor, else by the encoder."""
+    """Side of a patch in pixels: of the image processor, else `default`."""
     patch = source.processor.get("patch_size", default=default) if source.in_file else default
     return patch.get("height", default) if isinstance(patch, dict) else patch
 
 
 def _perceptron(source: TowerSource, *, bias: Any = True) -> list[Mapped]:
-    """Two linear layers with an activation between them."""
+    """Two linear layers with an activation between them, `multi_modal_projector`."""
     act = hf.activation(source.whole, "projector_hidden_act", default="gelu")
     width = source.width
     return [linear(width, bias=bias), {"kind": "activation", "activation": act}, linear(width, bias=bias)]
 
 
-def _taken(whole: Config, encoder: Mapped, layer: int = -2) -> Mapped:
+def _feature_layer(whole: Config, encoder: Mapped, layer: int = -2) -> Mapped:
     """The `after` of a tower: the layer whose output is projected; {} where it is the encoder's output."""
+    # -2 is CLIP's last layer but one, whose states LLaVA found better (arXiv:2304.08485)
     taken = whole.value("vision_feature_layer", default=layer).value
     if isinstance(taken, list):
-        # counted, and not run
+        # several layers: the tower is counted, and cannot be run
         return {"token": None}
     depth = sum(hf.bare(group["n_layers"]) for group in encoder["groups"])
+    # index into hidden_states, whose entry 0 is the input of the first layer
     after = taken if taken >= 0 else depth + 1 + taken
     if not 0 <= after <= depth:
         raise whole.error(f"vision_feature_layer {taken} is none of {depth} layers")
     return {} if after == depth and encoder.get("final_norm") is False else {"after": after}
 
 
-def _chosen(
+def _selection(
     whole: Config, default: str = "default", layer: Any = -2, *, several: bool = True
 ) -> list[Mapped]:
-    """Projector steps that drop class tokens, and concatenate the outputs of several layers."""
+    """Projector steps: drop the class token, concatenate the outputs of several layers."""
     taken = whole.value("vision_feature_layer", default=layer)
     numbers = taken.value if isinstance(taken.value, list) and several else [taken.value]
     if not numbers or not all(type(number) is int for number in numbers):
@@ -102,9 +104,9 @@ def _chosen(
 
 
 def llava(source: TowerSource) -> Mapped:
-    """LLaVA: the vectors of CLIP's patches, or Pixtral's, through a perceptron."""
+    """LLaVA: CLIP's patch vectors, or Pixtral's, through two linear layers."""
     whole = source.whole
-    drop = _chosen(whole)
+    drop = _selection(whole)
     bias = whole.flag("multimodal_projector_bias", default=True)
     vision = whole.get("vision_config", default={})
     if isinstance(vision, dict) and vision.get("model_type") == "pixtral":
@@ -113,16 +115,20 @@ def llava(source: TowerSource) -> Mapped:
         encoder = source.encoder("vision_config", "clip_vision_model")
         sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
     steps = [*drop, *_perceptron(source, bias=bias)]
-    return {"model": encoder, "sizing": sizing, "projector": steps, **_taken(whole, encoder)}
+    return {"model": encoder, "sizing": sizing, "projector": steps, **_feature_layer(whole, encoder)}
 
 
-def _pinned(
+def _anyres(
     source: TowerSource,
     drop: list[Mapped],
     most: int = 0,
     layer: int = -2,
     usual: str = "clip_vision_model",
 ) -> Mapped:
+    """A tower with tiles (anyres): LLaVA-1.6's two linear layers, and a newline vector after each row.
+
+    most: the most tiles' worth of tokens; 0 without a limit.
+    """
     encoder = source.encoder("vision_config", usual)
     settings = source.processor if source.in_file else source.whole
     pins = settings.get("image_grid_pinpoints", default=PINS)
@@ -134,13 +140,13 @@ def _pinned(
         "sizing": {"kind": "pinned", "tile": tile, "sizes": pins, "most": most},
         "projector": [*drop, *_perceptron(source, bias=bias)],
         "newline": True,
-        **_taken(source.whole, encoder, layer),
+        **_feature_layer(source.whole, encoder, layer),
     }
 
 
 def llava_next(source: TowerSource) -> Mapped:
     """LLaVA-1.6: tiles at the size that keeps most pixels of the image, and an overview."""
-    return _pinned(source, _chosen(source.whole))
+    return _anyres(source, _selection(source.whole))
 
 
 def llava_next_video(source: TowerSource) -> Mapped:
@@ -155,12 +161,13 @@ def llava_next_video(source: TowerSource) -> Mapped:
 
 
 def vipllava(source: TowerSource) -> Mapped:
-    """ViP-LLaVA: five layers side by side, normalized, through a perceptron."""
+    """ViP-LLaVA: the outputs of five layers concatenated, normalized, through two linear layers."""
     whole = source.whole
+    # its class always drops the class token, whatever vision_feature_select_strategy says
     config = replace(
         whole, data={key: whole.data[key] for key in whole.data if not key.endswith("_strategy")}
     )
-    layers = _chosen(config, layer=whole.get("vision_feature_layers", default=[-2, -5, -8, -11, 6]))
+    layers = _selection(config, layer=whole.get("vision_feature_layers", default=[-2, -5, -8, -11, 6]))
     encoder = source.encoder("vision_config", "clip_vision_model")
     norm = hf.layernorm(whole.number("projector_layernorm_eps", default=1e-5))
     sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
@@ -169,10 +176,10 @@ def vipllava(source: TowerSource) -> Mapped:
 
 
 def video_llava(source: TowerSource) -> list[Mapped]:
-    """Video-LLaVA: a tower of images, and one of videos."""
+    """Video-LLaVA: a tower for images, and one for videos."""
     whole = source.whole
     whole.ignore("image_seq_length", "video_seq_length")
-    drop, bias = _chosen(whole), whole.flag("multimodal_projector_bias", default=True)
+    drop, bias = _selection(whole), whole.flag("multimodal_projector_bias", default=True)
     encoder = source.encoder("vision_config", "clip_vision_model")
     sizing = {"kind": "fixed", "size": source.size(encoder["front_end"]["image_size"])}
     images = {"model": encoder, "sizing": sizing, "projector": [*drop, *_perceptron(source, bias=bias)]}
@@ -180,9 +187,9 @@ def video_llava(source: TowerSource) -> list[Mapped]:
 
 
 def aya_vision(source: TowerSource) -> Mapped:
-    """Aya Vision: SigLIP's patches merged, normalized, through a gated network."""
+    """Aya Vision: SigLIP's patches merged, normalized, through a gated feed-forward network."""
     whole = source.whole
-    drop = _chosen(whole, "full", -1, several=False)
+    drop = _selection(whole, "full", -1, several=False)
     eps = whole.number("adapter_layer_norm_eps", default=1e-6)
     inner = whole.size("alignment_intermediate_size", default=source.width)
     return _gated(source, [*drop, merged(whole.size("downsample_factor", default=2))], inner, eps)
@@ -200,7 +207,7 @@ def cohere2_vision(source: TowerSource) -> Mapped:
 
 
 def _gated(source: TowerSource, steps: list[Mapped], inner: Any, eps: Any = None) -> Mapped:
-    """SigLIP on tiles, then a gated network with gate and branch in one matrix."""
+    """SigLIP on tiles, then a gated network whose gate and up projection are one matrix."""
     encoder = source.encoder("vision_config", "siglip_vision_model")
     tile = source.size(encoder["front_end"]["image_size"])
     if hf.bare(inner) % 2:
@@ -228,12 +235,12 @@ def lighton_ocr(source: TowerSource) -> Mapped:
 
 
 def llava_onevision(source: TowerSource) -> Mapped:
-    """LLaVA-OneVision: as LLaVA-1.6, with SigLIP and at most nine tiles' worth of tokens."""
+    """LLaVA-OneVision: as LLaVA-1.6, with SigLIP, and by default the tokens of at most nine tiles."""
     ratio = source.whole.value("vision_aspect_ratio", default="anyres_max_9")
     most = str(ratio.value).removeprefix("anyres_max_")
     if not most.isdecimal():
         raise source.whole.error(f"vision_aspect_ratio {ratio.value!r} is not known", at=ratio.place)
-    tower = _pinned(source, _chosen(source.whole, "full", -1), int(most), -1, "siglip_vision_model")
+    tower = _anyres(source, _selection(source.whole, "full", -1), int(most), -1, "siglip_vision_model")
     image_size = tower["model"]["front_end"]["image_size"]
     size = source.frame_size(image_size)
     if hf.bare(size) != hf.bare(image_size):  # the class pools the tower's own rows and columns
@@ -243,11 +250,11 @@ def llava_onevision(source: TowerSource) -> Mapped:
 
 
 def mistral3(source: TowerSource) -> Mapped:
-    """Mistral 3: Pixtral's vectors normalized, four of them merged, through a perceptron."""
+    """Mistral 3: Pixtral's vectors normalized, merged four to one, through two linear layers."""
     whole = source.whole
     n = whole.size("spatial_merge_size", default=2)
     encoder, sizing = pixtral(source, "vision_config", merges=n.value)
-    drop = _chosen(whole, "full", -1, several=False)
+    drop = _selection(whole, "full", -1, several=False)
     bias = whole.flag("multimodal_projector_bias", default=False)
     eps = source.text.get("rms_norm_eps", 1e-6)
     steps = [
@@ -257,11 +264,11 @@ def mistral3(source: TowerSource) -> Mapped:
         linear(encoder["d_model"], bias=False),
         *_perceptron(source, bias=bias),
     ]
-    return {"model": encoder, "sizing": sizing, "projector": steps, **_taken(whole, encoder, -1)}
+    return {"model": encoder, "sizing": sizing, "projector": steps, **_feature_layer(whole, encoder, -1)}
 
 
 def gemma3(source: TowerSource) -> Mapped:
-    """Gemma 3: means of blocks of SigLIP's patches, normalized, through one matrix."""
+    """Gemma 3: SigLIP's patches average-pooled in blocks, normalized, through one matrix."""
     encoder = source.encoder("vision_config", "siglip_vision_model")
     count = source.whole.size("mm_tokens_per_image", default=256)
     front = encoder["front_end"]
@@ -281,7 +288,7 @@ def gemma3(source: TowerSource) -> Mapped:
 
 
 def t5gemma2(source: TowerSource) -> Mapped:
-    """T5Gemma 2: as Gemma 3, in front of an encoder whose tokens all see each other."""
+    """T5Gemma 2: as Gemma 3, in front of a bidirectional encoder."""
     return {**gemma3(source), "both_ways": "none"}
 
 

@@ -1,4 +1,4 @@
-"""Towers of omni models: Qwen's windows of sounds, Muse Spark's pyramid over a wave, dots3 note."""
+"""Audio and vision towers of omni models: Qwen2.5-Omni, Qwen3-Omni, Muse Spark, dots3 note."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from archcli.wings.media.huggingface.whole.vit_like import vit_like
 
 NORM = hf.layernorm(1e-5)
 OF_CHUNK = 13
-"""Tokens of a chunk that Qwen3's classes reckon with, whatever its length."""
+"""Tokens of a chunk: a constant in Qwen3's classes, so that a config with other chunks is refused."""
 LAYERS = 3
 """Convolutions of Qwen3-Omni, each of which halves the length."""
 
 
 def _whisper(source: TowerSource) -> Config:
-    """The config of an encoder by Whisper's words."""
+    """The config of a Whisper-like encoder, with Whisper's keys renamed."""
     config = source.part("audio_config").with_words(**WORDS)
     config.ignore(*NO_FIGURE)
     return config
 
 
 def _encoder(config: Config, front_end: Mapped, window: int, bias: Any) -> Mapped:
-    """Whisper's layers, whose tokens see those of their window; the last norm is a step of the projector."""
+    """Whisper's layers with attention within windows; the final norm is a step of the projector."""
     ffn = hf.mlp(config, config.size("intermediate_size"), "activation_function")
     attention = {"kind": "patch_window", "side": window, "bias": bias}
     return vit_like(config, front_end, attention=attention, norm=NORM, ffn=ffn, final_norm=False)
 
 
 def qwen2_5_omni(source: TowerSource) -> Mapped:
-    """Qwen2.5-Omni: chunks of 200 frames, which are windows too; means of two vectors are projected."""
+    """Qwen2.5-Omni: attention within chunks of 200 frames; pairs of vectors are averaged and projected."""
     config = _whisper(source)
     half = config.size("n_window").value
     front_end = {
@@ -52,19 +52,19 @@ def qwen2_5_omni(source: TowerSource) -> Mapped:
     out = config.size("output_dim")
     steps = [{"kind": "pool", "block": [2, 1]}, {"kind": "norm", "norm": NORM}, linear(out)]
     config.report_unread_keys()
-    # vectors around a sound, which are no token of it
+    # begin and end vectors around a sound: the class has them as weights, and its forward reads none
     unread = {"audio_bos_eos_token": [2, out.value]}
     return {"part": "audio_tower", "model": encoder, "projector": steps, "within": 3, "unread": unread}
 
 
 def qwen3_omni(source: TowerSource) -> Mapped:
-    """Qwen3-Omni: three convolutions over chunks of 100 frames, windows of eight of them."""
-    # the whole perceptron is a part of the class of the encoder
+    """Qwen3-Omni: three convolutions over chunks of 100 frames, attention windows of eight chunks."""
+    # within=4: all four steps of the projector are in the class of the encoder
     return _qwen3(source, within=4)
 
 
 def qwen3_asr(source: TowerSource) -> Mapped:
-    """Qwen3-ASR: Qwen3-Omni's encoder with a perceptron behind it; short sounds are padded to a chunk."""
+    """Qwen3-ASR: Qwen3-Omni's encoder, then two linear layers; short sounds are padded to a chunk."""
     source.whole.ignore("timestamp_token_id", "token_classification_bias", "initializer_range")
     return _qwen3(source, within=1, whole=True)
 
@@ -72,12 +72,13 @@ def qwen3_asr(source: TowerSource) -> Mapped:
 def _qwen3(source: TowerSource, *, within: int, **more: bool) -> Mapped:
     """Qwen3's encoder of sounds; `more` are fields of its front end."""
     config = _whisper(source)
-    # of a pass over all chunks at once, which some of the classes state
+    # keys of a pass over all chunks at once, which only some of the classes have
     config.ignore("max_source_positions", "conv_chunksize")
     chunk = 2 * config.size("n_window").value
     most = config.size("n_window_infer")
     if most.value < chunk:
         raise config.error(f"n_window_infer is less than a chunk of {chunk} frames", at=most.place)
+    # each convolution has stride 2, and padding that rounds up
     tokens = chunk
     for _ in range(LAYERS):
         tokens = (tokens + 1) // 2
@@ -105,7 +106,7 @@ def _qwen3(source: TowerSource, *, within: int, **more: bool) -> Mapped:
 
 
 def muse_spark(source: TowerSource) -> Mapped:
-    """Muse Spark: a pyramid of causal convolutions over a wave of 24 kHz, and no layers."""
+    """Muse Spark: a pyramid of causal convolutions over a 24 kHz wave, and no transformer layers."""
     config = source.part("audio_config")
     count = config.size("num_hidden_layers").value
     strides, widths, depths = (
@@ -155,17 +156,17 @@ DOTS3_WORDS = {
     "router_scaling_factor": "router_scale",
 }
 DOTS3_ADAPTER = {"adapter_in_dim": 1536, "adapter_out_dim": 5120, "adapter_merge_size": 2}
-"""Sizes of what joins the tower, which have to be those of its neighbours."""
+"""Default sizes of the adapter, which must match the tower and the language model."""
 PYRAMID = [-1] * 25 + [*range(4, 65, 4), 64]
 """Experts of each layer by default; a layer with -1 has a dense network."""
 DOTS3_RATE = {"sampling_rate": 16000, "hop_length": 160, "samples_per_token": 1280}
-"""A hundred frames of a second, eight of them a token; others are not known."""
+"""100 frames a second, 8 frames a token; other rates are refused."""
 DOTS3_CHUNK = 6000
-"""Frames of a minute, which the processor reads at once."""
+"""Frames of a minute, the most that the processor reads at once."""
 
 
 def dots3_vision(source: TowerSource) -> Mapped:
-    """dots3 note: rotary positions, more experts in each of the last layers, 2 x 2 patches merged."""
+    """dots3 note's vision: RoPE, a number of experts that grows with depth, 2 x 2 patches merged."""
     config = source.part("vision_config").with_words(**DOTS3_WORDS)
     config.ignore("num_key_value_heads", "is_causal", "rope_parameters")
     norm, width = hf.rmsnorm(config, eps=1e-5), config.size("hidden_size").value
@@ -194,7 +195,7 @@ def dots3_vision(source: TowerSource) -> Mapped:
 
 
 def _pyramid(config: Config) -> list[tuple[int, int]]:
-    """Experts of each layer, and how many a token has; none of a dense one."""
+    """(experts, experts per token) of each layer; (0, 0) for a dense layer."""
     count, top_k = config.layers(), config.size("num_experts_per_tok", "capacity_factor", default=2).value
     pyramid, types = config.per_layer("pyramid_num_routed", count), config.per_layer("mlp_layer_types", count)
     if pyramid is None and types is not None:
@@ -208,7 +209,7 @@ def _pyramid(config: Config) -> list[tuple[int, int]]:
 
 
 def _own_experts(config: Config, layer: int, kind: Any, top_k: int) -> tuple[int, int]:
-    """Experts of a layer of a kind, by its entry of per_layer_config or as all have them."""
+    """(experts, experts per token) of a layer, by its entry of per_layer_config, else the config's."""
     if kind not in ("dense", "sparse"):
         raise config.error(f"mlp_layer_types {hf.short_repr(kind)} is not supported")
     entries = config.get("per_layer_config", default=None) or {}
@@ -227,7 +228,7 @@ def _own_experts(config: Config, layer: int, kind: Any, top_k: int) -> tuple[int
 
 
 def _dots3_experts(config: Config, number: int, top_k: int) -> Mapped | None:
-    """So many experts behind a router of sigmoids; None for none."""
+    """Routed experts with a sigmoid router; None for a dense layer."""
     if not number:
         return None
     if config.flag("mlp_bias").value:
@@ -243,7 +244,7 @@ def _dots3_experts(config: Config, number: int, top_k: int) -> Mapped | None:
 
 
 def dots3_audio(source: TowerSource) -> Mapped:
-    """dots3 note: three convolutions of up to a minute, rotary positions of half a head, a perceptron."""
+    """dots3 note's audio: three convolutions, RoPE on half of each head, two linear layers."""
     config = source.part("audio_config")
     config.ignore("num_key_value_heads", "max_position_embeddings", "rope_parameters", "head_dim", "dropout")
     config.only("whisper_config", None, default=None)
@@ -280,5 +281,5 @@ def dots3_audio(source: TowerSource) -> Mapped:
         {"kind": "activation", "activation": "gelu"},
         linear(source.width),
     ]
-    # the class of the encoder holds them all
+    # all steps of the projector are in the class of the encoder
     return {"part": "audio_tower", "model": encoder, "projector": steps, "within": len(steps)}

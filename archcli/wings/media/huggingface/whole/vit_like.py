@@ -1,4 +1,4 @@
-"""Encoders of images of ViT's kind: patches, alike layers, a final norm, a pooler or a classifier."""
+"""ViT-like image encoders: patches, equal layers, a final norm, a pooler or a classifier."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ UNREAD_TOKEN = "mask_token"  # noqa: S105 the name of a vector
 
 
 def sides(config: Config, name: str) -> ConfigValue[list[int]]:
-    """Height and width, which a file states as one number or as a pair."""
+    """Height and width, of one number or a pair."""
     entry = config.value(name)
     if not isinstance(entry.value, list | tuple):
         size = config.size(name)
@@ -52,7 +52,7 @@ def sides(config: Config, name: str) -> ConfigValue[list[int]]:
 
 
 def patches(config: Config, **more: Any) -> Mapped:
-    """The front end by the usual keys; `more` are further fields of it."""
+    """A front end of patches by the usual keys; `more` are further fields."""
     front_end = {
         "kind": "patches",
         "image_size": more.pop("image_size", None) or sides(config, "image_size"),
@@ -73,7 +73,7 @@ def vit_like(
     layer: Mapping[str, Any] = NOTHING,
     **more: Any,
 ) -> Mapped:
-    """Pre-norm layers that see all of an image; options replace parts, `more` are fields of the model."""
+    """A pre-norm encoder with full attention; options replace parts, `more` are fields of the model."""
     config.ignore(*UNREAD)
     norm = norm or layernorm(config.number("layer_norm_eps"))
     block = {
@@ -105,29 +105,29 @@ def vit_like(
 
 
 def labels(config: Config) -> Mapped:
-    """The classifier's labels; without any there is none."""
+    """The number of the classifier's labels; {} without a classifier."""
     if config.get("num_labels", default=None) == 0:
         return {}
     return {"n_labels": config.labels()}
 
 
 def unread_token(width: ConfigValue[int]) -> Mapped:
-    """The vector that masked patches have in pre-training, which a plain pass does not read."""
+    """The `mask_token` of masked pre-training, which a plain pass does not read."""
     return {"unread": {UNREAD_TOKEN: width}}
 
 
 def flat(ours: str, axes: int = 1) -> Parts:
-    """A tensor that is stored with so many axes of length 1 in front."""
+    """The rule for a tensor stored with `axes` more axes of length 1 in front."""
     return Parts((ours,), flat=axes)
 
 
 def qkv_biases(config: Config) -> bool | list[str]:
-    """The biases of attention where q, k and v may have none."""
+    """The biases of attention by `qkv_bias`; the output projection always has one."""
     return True if config.flag("qkv_bias").value else ["o"]
 
 
 def class_ending(config: Config, prefix: str, *endings: str) -> str:
-    """The ending of the file's class; the base model's without one."""
+    """The class of the file without its prefix: `ForImageClassification`, or `Model` where none is named."""
     config.only_architectures(*(prefix + ending for ending in ("Model", *endings)))
     return config.architecture.removeprefix(prefix) or "Model"
 

@@ -1,4 +1,4 @@
-"""Pooling: the vectors of an image or a sound become one.
+"""Pooling: the vectors of an image or a sound become one vector.
 
 B batch, T tokens, D width.
 """

@@ -1,4 +1,4 @@
-"""Encoder of images or sounds: to hidden states, one vector, or logits of classes.
+"""Encoder of images or sounds: returns hidden states, one pooled vector, or logits of classes.
 
 B batch, T tokens of the image or sound, D d_model.
 """
@@ -34,10 +34,11 @@ PROJECTOR = "projector"
 
 
 class Taps:
-    """The hidden states [B, T, D] behind some layers of a stack; 0 layers are those before the first.
+    """The hidden states [B, T, D] after some layers: transformers' `output_hidden_states`.
 
-    A count visits one of several like layers: there it stands for the others, too. Where the states `alone`
-    are read, nothing reads the layers behind the last of them.
+    Entry 0 is the input of the first layer. A count visits layer 0 of 24 like layers, then layer 24: the
+    states after layer 0 stand for those after layers 1 to 23. With `alone` nothing but these states is read,
+    so that the layers after the last of them are unread.
     """
 
     def __init__(self, x: Tensor, wanted: tuple[int, ...], *, alone: bool = False) -> None:
@@ -47,7 +48,7 @@ class Taps:
         self._last: tuple[Number, Tensor] = (0, x)
 
     def passed(self, layer: Number, x: Tensor, times: Number = 1, period: int = 1) -> Tensor:
-        """Pass on the states behind a layer, and keep those before it that are wanted."""
+        """Return the states after a layer, and keep the ones before it that are wanted."""
         self._take(layer + 1)
         self._last = (layer + 1, x)
         return x
@@ -57,12 +58,12 @@ class Taps:
         return self._alone and is_whole(layer) and layer >= max(self._wanted)
 
     def behind(self, layers: int) -> Tensor:
-        """The states behind so many layers."""
+        """The states after `layers` layers."""
         self._take(None)
         return self._taken[layers]
 
     def _take(self, until: Number | None) -> None:
-        """Keep the last states for every count that they stand for, which is below `until`."""
+        """Keep the last states for each wanted number of layers from theirs on, below `until`."""
         number, x = self._last
         for layers in self._wanted:
             if layers in self._taken or not (is_whole(number) and number <= layers):
@@ -123,7 +124,7 @@ class MediaEncoder(Model, Stack, TowerModel):
         shape = self.front_end.input(1, medium).shape
         grid, left = self.front_end.grid_read(shape), self.grid_made(shape)
         if self.front_end.places_of(medium) is None:
-            # layers may merge patches of a sequence
+            # layers may merge patches of a sequence: `merged` counts the vectors that are gone
             merged = 0 if grid is None else grid[0] * grid[1] - left[0] * left[1]
             return (self.front_end.tokens(medium) - merged) // (self.averaged or 1)
         h, w = left
@@ -168,7 +169,7 @@ class MediaEncoder(Model, Stack, TowerModel):
         alone = wanted == "states"
         taps = Taps(x, behind, alone=alone) if behind else None
         x, _ = self.run(x, context._replace(between=taps))
-        # layers of a grid leave one
+        # layers that work on a grid [B, H, W, D] leave one
         x = FlattenPlaces("flatten")(x) if len(x.shape) > AXES else x
         if self.averaged is not None:
             x = PoolBlocks("average", (x.shape[1], 1), (self.averaged, 1))(x)
@@ -186,9 +187,9 @@ class MediaEncoder(Model, Stack, TowerModel):
             labels = self._with_second(KeepToken("second", 1)(x), labels, self.n_labels)
         return labels, None
 
-    def _with_second(self, read: Tensor, labels: Tensor, n_labels: Number) -> Tensor:
+    def _with_second(self, second_token: Tensor, labels: Tensor, n_labels: Number) -> Tensor:
         """The mean of the logits of two classifiers."""
-        taught = Linear("teacher_classifier", n_labels, True)(read, group="classifier")
+        taught = Linear("teacher_classifier", n_labels, True)(second_token, group="classifier")
         mean: Tensor = Scale("mean_scale", 0.5)(Add("mean_add")(labels, taught))
         return mean
 

@@ -1,8 +1,8 @@
-"""A rank of a plan: this process among those that a launcher such as torchrun started, and its end.
+"""This process as a rank that a launcher such as torchrun started, and how it ends.
 
-A rank ends at once: at Ctrl-C, when the launcher ends it, and when the launcher is gone. While a rank waits
-for others within torch, Python runs no handler of a signal. So signals are taken from a thread of their own,
-which has to be there before torch starts its threads.
+A rank ends at once at Ctrl-C, at SIGTERM of the launcher, and when the launcher is gone. While a rank waits
+for others within torch, Python runs no signal handlers. So a thread takes the signals; they must be blocked
+before torch starts threads, which inherit the mask.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from archcli.render.write import tell
 
 BAD_INPUT = 2
 PATIENCE_S = 3.0
+"""Seconds that other ranks wait with their exit, so that rank 0 prints the error first."""
 
 
 class RankLaunch(NamedTuple):
-    """Which rank this process is, of how many, on all machines and on this one."""
+    """The degrees of parallelism, and the rank of this process on all machines and on this one."""
 
     tp: int
     dp: int
@@ -40,13 +41,14 @@ class RankLaunch(NamedTuple):
 
 @contextmanager
 def said_once(launch: RankLaunch | None) -> Iterator[None]:
-    """Let an error that all ranks find alike be said by the first alone; the others end without a word."""
+    """Let rank 0 alone print an error that all ranks raise alike; the others exit silently."""
     try:
         yield
     except ArchError:
         if launch is None or launch.is_first:
             raise
-        time.sleep(PATIENCE_S)  # a launcher ends all with the first that ends, which is to speak before
+        # a launcher ends all ranks once one has ended: rank 0 is to print before that
+        time.sleep(PATIENCE_S)
         raise SystemExit(BAD_INPUT) from None
 
 
@@ -56,6 +58,7 @@ ENDING = {
 }
 """How many ranks report a signal, and the message; two after a failure, as rank 0 may have failed."""
 POLL_S = 0.5
+"""Seconds between two looks whether the launcher is there."""
 OF_PEERS = ("gloo", "nccl", "Connection closed", "Connection reset", "Broken pipe")
 """Words of torch's errors where another rank has gone."""
 
@@ -78,13 +81,13 @@ def holding_signals() -> Iterator[None]:
 
 
 class Ending:
-    """How this rank ends, said once."""
+    """Ends this rank, with one message."""
 
     def __init__(self, launch: RankLaunch) -> None:
         self._launch, self._lock, self._parent = launch, threading.Lock(), os.getppid()
 
     def watch(self) -> None:
-        """Begin to take signals that are held, in a thread."""
+        """Begin to take the blocked signals, in a thread."""
         if sys.platform == "linux":
             threading.Thread(target=self._wait, daemon=True).start()
 
@@ -97,7 +100,7 @@ class Ending:
             os._exit(code)
 
     def _wait(self) -> None:
-        # a process whose parent is gone is given another parent
+        # a process whose parent has ended gets another parent: init, or a subreaper
         while os.getppid() == self._parent:
             received = signal.sigtimedwait(ENDING, POLL_S)
             if received is not None:
@@ -108,7 +111,7 @@ class Ending:
 
 @contextmanager
 def ending_together(launch: RankLaunch) -> Iterator[None]:
-    """Within the block this rank ends when another does, and says so in a line."""
+    """Within the block, end this rank when another rank ends, with a line that says so."""
     ending = Ending(launch)
     ending.watch()
     try:

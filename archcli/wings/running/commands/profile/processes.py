@@ -1,8 +1,7 @@
-"""The command started once more: for the allocator's settings, and N times for `--repeat-process N`.
+"""Start this command again: with settings of the allocator, and N times for `--repeat-process N`.
 
-Large blocks kept by glibc's allocator: its settings are read once, so a process starts again. Without them
-every large tensor is mapped anew and its pages are faulted in, seen to take 19 to 32% of a training step on
-a CPU. Only the new process has the settings.
+The settings let glibc's allocator keep large blocks. It reads them once, when a process starts. Without them
+every large tensor is mapped anew, and its page faults take 19 to 32% of a training step on a CPU (measured).
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ SETTINGS = {
 
 def keep_large_blocks(choice: str, device: str) -> None:
     """Start this command again with the settings, unless they are set: on Linux, a CPU, as a program."""
-    # any of them means a user's own choice, or that this is the new process: it would start again for ever
+    # a variable that is set is the user's choice, or this is the new process, which would start for ever
     if choice != "reuse" or device != "cpu" or sys.platform != "linux" or SETTINGS.keys() & os.environ.keys():
         return
     if not is_program():
@@ -75,9 +74,9 @@ def keep_large_blocks(choice: str, device: str) -> None:
 
 
 FOUND_FAULT, SUCCESS = 1, 0
-"""Exit codes of a process that has printed a whole report."""
+"""Exit codes of a process that has printed a complete report."""
 NOT_PASSED_ON = {"model", "repeat_process", "top", "plot", "form", "as_json", "output"}
-"""Parameters that a process does not get as they are: the report is shown once, of all processes."""
+"""Parameters that are not passed on: they shape the one report on all processes."""
 REFUSED = {
     "trace": "is of one pass, which is in one process",
     "vs": "takes its ratios within the rounds of one process",
@@ -85,7 +84,7 @@ REFUSED = {
 
 
 def in_processes(context: typer.Context, number: int) -> Report:
-    """Run the command of the context `number` times, and join what they report.
+    """Run the command of the context `number` times, and join the reports.
 
     An interrupt keeps the processes that have finished. Raises ArchError for options of a single process.
     """
@@ -125,7 +124,7 @@ def _documents(context: typer.Context, number: int) -> list[Any]:
 
 
 def _options(context: typer.Context) -> Iterator[str]:
-    """The options of the command, as given or by default."""
+    """The options of the command with their values, defaults included."""
     for parameter in context.command.params:
         name, value = parameter.name or "", context.params.get(parameter.name or "")
         if name in NOT_PASSED_ON or value is None or value is False:
@@ -168,7 +167,7 @@ def _run_child(command: list[str], text: bytes) -> tuple[int, bytes, bytes]:
 @contextmanager
 def _delayed_interrupts() -> Iterator[None]:
     """Delay interrupts within the block, so that no started process is left running."""
-    # where interrupts are ignored, they are to be in what is started, too
+    # another handler, or SIG_IGN, stays in place: the child process inherits an ignored signal
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return

@@ -1,7 +1,6 @@
-"""Writing the picture of a profile in the format that its file's suffix names.
+"""Write the picture of a profile as SVG, HTML or PNG, by the suffix of the file.
 
-It has shares, a roofline and in HTML a table; it is drawn from the document that `archcli profile --json`
-prints, and from nothing else.
+It has shares, a roofline and in HTML a table. Its only input is the JSON of `archcli profile --json`.
 """
 
 from __future__ import annotations
@@ -19,14 +18,15 @@ from archcli.wings.running.pictures.profile.page import page
 
 
 def save(document: Mapping[str, Any], output: Path) -> None:
-    """Write the picture of a profile's document, of an architecture or of a program or module.
+    """Write the picture of the profile of an architecture, a program or a module.
 
     Raises ArchError for an unknown suffix, a document without figures, and a PNG without resvg-py.
     """
     try:
         picture = _picture(document)
         draw(output, lambda: svg(picture), lambda: page(picture, document))
-    except (KeyError, TypeError, ValueError, AttributeError):  # as in a document that was edited by hand
+    # a file edited by hand may lack keys, or have values of another type
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise ArchError(
             Problem("this profile holds no figures by class and operator, or not as archcli writes them")
         ) from None

@@ -1,4 +1,4 @@
-"""The picture of a profile of a program, or of a module of the user's: time by class, then by module."""
+"""The picture of a profile of a training program or a user's module: time by class, then by module."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MOST_MODULES, MOST_ROWS = 20, 40
 STRIP, MODULE_STEP = 12, 40
 """Pixels of a module's strip, and from its name to the next one's."""
 PLACES = {"(between kernels)": str(FRAMEWORK), "(data loader)": "waiting"}
-"""Classes of time that no row has: by the place that it goes by."""
+"""The class of time at a place without rows."""
 Document = Mapping[str, Any]
 
 
 class ModuleTime(NamedTuple):
-    """What a module takes of a step, as a share, and of it by class."""
+    """The share of a step's time that a module takes, and its parts by class."""
 
     path: str
     name: str
@@ -31,12 +31,13 @@ class ModuleTime(NamedTuple):
 
 
 def is_of_own(document: Document) -> bool:
-    """Whether it is the profile of a program or module: its classes have shares of the time alone."""
+    """Whether it is the profile of a program or module, not of a described model."""
+    # classes of a described model have FLOPs and bytes too, so that their entries are records
     return all(isinstance(share, float | int) for share in document["totals"]["by_class"].values())
 
 
 def picture_of_own(document: Document) -> Picture:
-    """What is drawn of the document of `archcli profile -- python train.py`, or of a module."""
+    """The picture of the JSON of `archcli profile -- python train.py`, or of a module's profile."""
     by_class = dict(sorted(document["totals"]["by_class"].items(), key=_last_framework))
     modules = _modules(document)
     warnings = [note for note in document["notes"] if "NOT RELIABLE" in note]
@@ -52,6 +53,7 @@ def picture_of_own(document: Document) -> Picture:
 
 
 def _last_framework(entry: tuple[str, float]) -> tuple[bool, float]:
+    """Sort key: the largest share first, time outside of kernels last."""
     name, share = entry
     return name in {FRAMEWORK, UNATTRIBUTED}, -share
 

@@ -83,7 +83,7 @@ def _paragraphs(texts: Iterable[str], class_: str) -> Iterator[str]:
 
 
 def _table(table: FigureTable) -> Iterator[str]:
-    """A table that scrolls within itself; lines without a share are left out."""
+    """A table that scrolls sideways; lines that would show 0% are left out."""
     shown = [line for line in table.lines if any(map(_shows, line))][: table.most]
     heads = "".join(f"<th>{head}</th>" for head in table.heads)
     yield f"<h2>{table.title}</h2>"
@@ -98,5 +98,5 @@ def _table(table: FigureTable) -> Iterator[str]:
 
 
 def _shows(cell: str) -> bool:
-    """Whether a cell is a share that has a digit other than zero as shown."""
+    """Whether a cell is a share that is not printed as zero: 0.01%, not 0.00%."""
     return cell.endswith("%") and any(digit in cell for digit in "123456789")

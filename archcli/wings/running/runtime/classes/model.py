@@ -1,4 +1,4 @@
-"""Build transformers' own class for a config.json, on meta; no code of a repository runs."""
+"""Build transformers' class for a config.json, on meta; runs no remote code."""
 
 from __future__ import annotations
 
@@ -19,35 +19,34 @@ from archcli.wings.running.runtime.own.source import LargeOnMeta
 from archcli.wings.running.runtime.weights.transformers import quiet_transformers, without_loaders
 
 MOST_ON_CPU = 2**31
-"""Parameters of a model that is built with values."""
+"""The most parameters of a model that is built with values."""
 
 
 def class_model(data: Mapping[str, Any], run_on: str = "meta") -> nn.Module | None:
-    """The model of a config.json; None where transformers has no class for it.
+    """The model of a config.json, in eval mode; None where transformers has no class for it.
 
-    Without values on meta, else with random ones, not in training. Raises ArchError where it cannot be built.
+    On meta it has no values, else random ones. Raises ArchError where it cannot be built.
     """
     config = _config(data)
-    made = config and _class(config, data.get("architectures"))
-    if made is None:
+    model_class = config and _class(config, data.get("architectures"))
+    if model_class is None:
         return None
     with quiet_transformers():
-        model = _built(made, config)
+        model = _built(model_class, config)
         if run_on == "meta":
             return model.eval()
         count = sum(weight.numel() for weight in model.parameters())
         if count > MOST_ON_CPU:
-            what = (
-                f"{made.__name__} has {count:,} parameters, and at most {MOST_ON_CPU:,} are built with values"
-            )
+            name = model_class.__name__
+            what = f"{name} has {count:,} parameters, and at most {MOST_ON_CPU:,} are built with values"
             raise ArchError(what, "leave --run-on out")
         with seeded():
-            return made(config).eval()
+            return model_class(config).eval()
 
 
 @contextmanager
 def seeded() -> Iterator[None]:
-    """Draw the same numbers in every run, as sizes may hang on values; leave the caller's draws."""
+    """Seed torch within the block, as shapes may depend on values; keep the caller's random state."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         yield
@@ -58,7 +57,7 @@ def _config(data: Mapping[str, Any]) -> Any:
     kind = data.get("model_type")
     if kind is None:
         kinds = (_config_class(name) for name in data.get("architectures") or ())
-        kind = next((found.model_type for found in kinds if found is not None), None)
+        kind = next((config_class.model_type for config_class in kinds if config_class is not None), None)
     if not isinstance(kind, str) or kind not in CONFIG_MAPPING:
         return None
     try:
@@ -76,12 +75,16 @@ def _config_class(name: Any) -> Any:
         return None
 
 
-def _class(config: Any, stated: Any) -> Callable[[Any], nn.Module] | None:
-    """The class that `architectures` states, else the base class, else the first that takes the config."""
-    for name in stated if isinstance(stated, list) else ():
-        made = getattr(transformers, str(name), None) if _config_class(name) else None
-        if isinstance(made, type) and issubclass(made, nn.Module) and isinstance(config, _config_class(name)):
-            return made
+def _class(config: Any, names: Any) -> Callable[[Any], nn.Module] | None:
+    """The class in `names` (`architectures`), else the base class, else the first that takes the config."""
+    for name in names if isinstance(names, list) else ():
+        model_class = getattr(transformers, str(name), None) if _config_class(name) else None
+        if (
+            isinstance(model_class, type)
+            and issubclass(model_class, nn.Module)
+            and isinstance(config, _config_class(name))
+        ):
+            return model_class
     base = MODEL_MAPPING_NAMES.get(config.model_type)
     if base is not None:
         return getattr(transformers, base if isinstance(base, str) else base[0])
@@ -89,7 +92,7 @@ def _class(config: Any, stated: Any) -> Callable[[Any], nn.Module] | None:
 
 
 def _classes(config: Any) -> Iterator[Callable[[Any], nn.Module]]:
-    """The classes of models beside a config's own that take it."""
+    """Model classes in the package of a config class that take the config."""
     package = type(config).__module__.rpartition(".configuration_")
     module = getattr(transformers.models, package[0].rpartition(".")[2], None)
     for name in dir(module):
@@ -99,15 +102,16 @@ def _classes(config: Any) -> Iterator[Callable[[Any], nn.Module]]:
             yield thing
 
 
-def _built(made: Callable[[Any], nn.Module], config: Any) -> nn.Module:
-    """The model without values; small tensors have theirs where the class reads them while it is built."""
+def _built(model_class: Callable[[Any], nn.Module], config: Any) -> nn.Module:
+    """The model without values."""
     try:
         with torch.device("meta"):
-            return made(config)
+            return model_class(config)
     except Exception as error:  # noqa: BLE001 - their code may raise anything
         first = error
+    # a class may read small tensors while it is built, as `.item()` of a linspace: these get values
     try:
         with LargeOnMeta():
-            return made(config)
+            return model_class(config)
     except Exception:  # noqa: BLE001
-        raise raised(made.__name__, first) from None
+        raise raised(model_class.__name__, first) from None

@@ -1,4 +1,4 @@
-"""Sizes of the inputs of a class of transformers, read off its config and its first layers."""
+"""Sizes of inputs for a class of transformers, read off its config and its first layers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from typing import Any
 from torch import nn
 
 TOKENS, TOKENS_WITH_VALUES, PIXELS, FRAMES, SAMPLES, STEPS = 2048, 128, 224, 3000, 16_000, 64
-"""Sizes where a config has none: of a text, an image, a spectrogram, a second of sound, a series."""
+"""Default sizes: tokens of a text, pixels, frames, samples of a second of sound, steps of a series."""
 MULTIPLE = re.compile(r"(?:multiple of|divisible by) ([^,;.]*)")
 WIDTHS = ("in_features", "in_channels", "num_features", "normalized_shape")
 """Attributes of a layer that state the width of its input."""
 
 
 class ConfigSizes:
-    """The sizes of a model's config, its own before those of its parts; and what failed runs tell of them.
+    """Sizes by a model's config, then by the configs of its parts; and by errors of failed runs.
 
-    `widths` are those of layers that met another width, `multiple` a number that sizes must be divisible by.
+    configs: the config, then its parts.
+    widths: input widths of layers that failed with another width.
+    multiple: sizes must be divisible by it, by an error.
     """
 
     def __init__(self, model: nn.Module, device: str) -> None:
@@ -28,23 +30,23 @@ class ConfigSizes:
         self.multiple = 1
 
     def learn(self, error: BaseException | None) -> bool:
-        """Keep the width or the multiple that a failed run asks for; whether it is new."""
+        """Keep the width or the multiple that an error asks for; returns whether it is new."""
         before = len(self.widths), self.multiple
         width = failed_width(error)
         if width and width not in self.widths:
             self.widths.append(width)
-        asked = MULTIPLE.search(str(error))
-        numbers = re.findall(r"\d+", asked.group(1)) if asked else []
+        match = MULTIPLE.search(str(error))
+        numbers = re.findall(r"\d+", match.group(1)) if match else []
         if numbers and 0 < int(numbers[-1]) <= SAMPLES:
             self.multiple = int(numbers[-1])
         return before != (len(self.widths), self.multiple)
 
     def rounded(self, size: int) -> int:
-        """A size up to the next multiple."""
+        """A size rounded up to a multiple of `multiple`."""
         return -(-size // self.multiple) * self.multiple
 
     def value(self, *names: str) -> Any:
-        """The first value at one of these keys; None where none has one."""
+        """The first value at one of these keys; None without one."""
         return next(
             (value for value in self._values(names) if value is not None and value is not False), None
         )
@@ -55,7 +57,7 @@ class ConfigSizes:
         return next(numbers, usual)
 
     def _values(self, names: Sequence[str]) -> Iterator[Any]:
-        """What each config has at each key; None where it lacks it."""
+        """The value at each key of each config; None where it lacks the key."""
         return (getattr(config, name, None) for config in self.configs for name in names)
 
     @property
@@ -67,7 +69,7 @@ class ConfigSizes:
 
     @property
     def codebooks(self) -> int:
-        """The streams of ids that a model of sound reads side by side."""
+        """The parallel streams of ids that an audio model reads."""
         return self.size("num_codebooks", "n_codebooks", usual=1)
 
     @property
@@ -92,7 +94,7 @@ class ConfigSizes:
 
     @property
     def images(self) -> list[tuple[int, int]]:
-        """Heights and widths of an image: a square too, one of windows of 4 patches, one of parts."""
+        """Heights and widths to try: of the config, a square, a multiple of 4 patches, 4 x the square."""
         down, across = self.image
         side, window = min(down, across), 4 * self.patch
         even = side // window * window
@@ -109,12 +111,12 @@ class ConfigSizes:
 
     @property
     def patch_values(self) -> int:
-        """The values of a patch, of all its channels and frames."""
+        """The numbers in a patch: channels * frames * height * width."""
         return self.channels * self.size("temporal_patch_size", usual=1) * self.patch**2
 
     @property
     def merge(self) -> int:
-        """The side of a square of patches that become one."""
+        """Side of the square of patches that are merged into one token."""
         kernel = self.value("merge_kernel_size")
         if isinstance(kernel, Sequence) and kernel and isinstance(kernel[0], int):
             return max(1, kernel[0])
@@ -122,24 +124,25 @@ class ConfigSizes:
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Patches of an image, down and across, as many as merge evenly."""
+        """Patches of an image, down and across, divisible by twice `merge`."""
         side = max(1, min(self.image) // self.patch // (2 * self.merge)) * 2 * self.merge
         return side, side
 
     @property
     def bands(self) -> list[int]:
-        """The bands of a spectrogram, and where they are stacked the width of the first layer's input."""
+        """Bands of a spectrogram to try: of errors, of the config, of the first layer, of stacked frames."""
         names = ("num_mel_bins", "n_mels", "num_mel_bands", "input_feat_per_channel", "feat_in")
-        stated = self.size(*names, "input_feat_size", "mel_bins", "feature_size", "input_dim", usual=80)
-        stacked = stated * self.size("num_stacked_frames", usual=1)
+        n_bands = self.size(*names, "input_feat_size", "mel_bins", "feature_size", "input_dim", usual=80)
+        stacked = n_bands * self.size("num_stacked_frames", usual=1)
         first = next((it for it in self.model.modules() if isinstance(it, nn.Linear | nn.LayerNorm)), None)
-        return [*dict.fromkeys((*self.widths, stated, *input_width(first), stacked))]
+        return [*dict.fromkeys((*self.widths, n_bands, *input_width(first), stacked))]
 
     @property
     def frames(self) -> int:
         """The frames of a spectrogram."""
-        own = next(self._values(("max_position_embeddings",)))  # of the whole config, before its parts
-        most = own if isinstance(own, int) and own > 0 else FRAMES
+        # of the whole config alone: in a part the key counts tokens of text
+        positions = next(self._values(("max_position_embeddings",)))
+        most = positions if isinstance(positions, int) and positions > 0 else FRAMES
         return self.rounded(min(FRAMES, 2 * self.size("max_source_positions", usual=max(1, most // 2))))
 
     @property
@@ -154,7 +157,7 @@ class ConfigSizes:
 
 
 def _parts(config: Any) -> Iterator[Any]:
-    """A config and those within it."""
+    """A config and its `sub_configs`, outermost first."""
     yield config
     for name in getattr(config, "sub_configs", ()) or ():
         part = getattr(config, name, None)
@@ -163,7 +166,7 @@ def _parts(config: Any) -> Iterator[Any]:
 
 
 def input_width(layer: nn.Module | None) -> Iterator[int]:
-    """The width of a layer's input, where the layer states it."""
+    """The width of a layer's input, if an attribute has it."""
     for name in WIDTHS:
         width = getattr(layer, name, None)
         if isinstance(width, Sequence) and width:
@@ -173,7 +176,8 @@ def input_width(layer: nn.Module | None) -> Iterator[int]:
 
 
 def failed_width(error: BaseException | None) -> int | None:
-    """The width that the layer takes in which an error was raised."""
+    """The input width of the layer that raised an error."""
+    # the innermost frame of the traceback whose `self` is a module
     trace, layer = error.__traceback__ if error else None, None
     while trace is not None:
         held = trace.tb_frame.f_locals.get("self")

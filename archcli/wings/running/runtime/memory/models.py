@@ -1,4 +1,4 @@
-"""Models and inputs without values: a pass as the memory witnesses run it, recomputed layers included."""
+"""Models and inputs without values for passes that measure memory, recomputed layers included."""
 
 from __future__ import annotations
 
@@ -33,10 +33,12 @@ from archcli.wings.running.runtime.model.node import ModuleNode
 
 
 class WitnessSetting(NamedTuple):
-    """How a witness runs a model: dtype, attention ("sdpa" for the fused kernel, "eager"), operators.
+    """How a model runs to measure its memory.
 
-    `backend` "cuda" runs CUDA's operators on the meta device, "cpu" those of a CPU: a model on fake tensors,
-    an operation on real ones. "real" runs a model on real tensors of a CPU, "meta" on plain meta.
+    dtype: of weights and features.
+    attention: "sdpa" for the fused kernel, or "eager".
+    backend: "cuda" runs CUDA's operators on the meta device; "cpu" a CPU's, a model on fake tensors and an
+    operation on real ones; "real" runs a model on real tensors of a CPU; "meta" on plain meta.
     """
 
     dtype: str = "bf16"
@@ -59,7 +61,7 @@ class WitnessSetting(NamedTuple):
 def prepared(
     spec: Model, request: Request, setting: WitnessSetting
 ) -> Iterator[tuple[LanguageModel, dict[str, torch.Tensor]]]:
-    """The built model and the inputs of the pass by name; within the block new tensors are as theirs.
+    """The built model and the inputs of the pass by name; new tensors in the block are on their device.
 
     A fake model is built on meta first: `to_empty` fails under FakeTensorMode.
     """
@@ -69,7 +71,7 @@ def prepared(
             stack.enter_context(torch.device(setting.device))
         else:
             model = built(spec, request, setting, "meta")
-            # fake tensors take their shapes from Meta kernels, which must be there first
+            # register Meta kernels first: fake tensors take their shapes from these
             stack.enter_context(grouped_products_on_meta())
             stack.enter_context(FakeTensorMode())
             replace_tensors(model, lambda x: torch.empty(x.shape, dtype=x.dtype, device="cpu"))
@@ -106,7 +108,8 @@ def replace_tensors(model: nn.Module, replaced: Callable[[torch.Tensor], torch.T
             new_of[id(tensor)] = nn.Parameter(new, tensor.requires_grad) if trains else new
         return new_of[id(tensor)]
 
-    kept = [*model.parameters(), *model.buffers()]  # held, so that ids are not used again
+    # hold the old tensors: Python may give the id of a freed one to a new one
+    kept = [*model.parameters(), *model.buffers()]
     for module in model.modules():
         for tensors in (module._parameters, module._buffers):
             held: Any = tensors
@@ -116,7 +119,7 @@ def replace_tensors(model: nn.Module, replaced: Callable[[torch.Tensor], torch.T
 
 
 def loss_of(logits: Any, targets: torch.Tensor) -> torch.Tensor:
-    """The plain loss outside of a model: the cross entropy of logits [B, T, V] in fp32, all at once."""
+    """The cross entropy of logits [B, T, V] in fp32, not in chunks."""
     return nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
 
 
@@ -153,7 +156,7 @@ def chunked_loss(weight: torch.Tensor, chunks: int) -> Loss:
 
     def loss(hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         tokens = targets.numel()
-        # rounded up, as rounding down would leave one piece too many
+        # rounded up: 10 tokens in 3 chunks are 4, 4 and 2; rounded down they would be 4 chunks
         size = -(-tokens // chunks)
         parts = zip(hidden.flatten(0, 1).split(size), targets.flatten().split(size), strict=True)
         sums = [
@@ -167,5 +170,5 @@ def chunked_loss(weight: torch.Tensor, chunks: int) -> Loss:
 
 
 def _summed_loss(x: torch.Tensor, weight: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """The sum of a chunk's cross entropies; its logits live within."""
+    """The sum of a chunk's cross entropies; the chunk's logits are freed on return."""
     return cross_entropy(linear(x, weight).float(), targets, reduction="sum")

@@ -1,8 +1,8 @@
-"""Shards: each rank's bytes of a built model, as torch's own FSDP2 and tensor parallelism divide it.
+"""Bytes of each rank's shards of a model, as torch's FSDP2 and tensor parallelism divide it.
 
-The processes are one: a process group of backend "fake" stands for all ranks, and the model is on meta, so
-that nothing is communicated or stored. A rank is asked for its own shards. Of an axis that the ranks do not
-divide, the last ranks hold less, or nothing.
+One process plays one rank: a process group of backend "fake" stands for the others, and the model is on meta,
+so that nothing is sent or stored. If an axis is not divisible by the ranks, the last ones hold less, or
+nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Mesh(NamedTuple):
 
 @contextmanager
 def fake_rank(rank: int, world_size: int) -> Iterator[None]:
-    """Be one rank of a group of ranks that do not exist, within the block; one group at a time."""
+    """Play one rank of a fake process group within the block; one group at a time."""
     from torch.testing._internal.distributed.fake_pg import FakeStore  # registers the backend
 
     dist.init_process_group("fake", rank=rank, world_size=world_size, store=FakeStore())
@@ -54,8 +54,9 @@ def shards_of(
 ) -> dict[str, int]:
     """Bytes of a rank's shard of every weight, by name: FSDP2 over `dp` of each layer and the root.
 
-    `plan` names the parallel style of torch by path of a leaf ("layers.*.attention.q_proj"), over `tp`; what
-    it leaves out every rank holds whole. A rank counts dp first: rank // tp is its place in dp.
+    plan: torch's parallel style by path of a leaf ("layers.*.attention.q_proj"), over `tp`; every rank holds
+    the other weights whole.
+    rank: of all; rank // tp is the rank in dp.
 
     Example: `sum(shards_of(load("llama-3.1-8b").model, Mesh(dp=3), 2).values())`.
     """
@@ -70,12 +71,10 @@ def shards_of(
 
 
 def shard_layers(model: nn.Module, mesh: DeviceMesh) -> None:
-    """Shard each layer by FSDP2, and with the model itself what is outside of layers.
-
-    A layer whose weights others use as well stays with the model, whose weights are there all along.
-    """
+    """Shard each layer by FSDP2, and the weights outside of layers with the model as root."""
     nodes = {path: node for path, node in model.named_modules() if isinstance(node, ModuleNode)}
-    # FSDP2 frees a layer's weights after its forward, when a borrower may still need them
+    # FSDP2 frees a layer's weights after its forward. A layer that lends weights to others stays with the
+    # root, whose weights are gathered during the whole forward
     lenders = {id(node.lender) for node in nodes.values() if node.lender is not None}
     for path, node in nodes.items():
         if is_layer(path) and not any(id(inner) in lenders for inner in node.modules()):

@@ -29,7 +29,7 @@ class CheckedMedia(tuple[GivenMedium, ...]):
 def given_media(model: Any, tokens: torch.Tensor, media: Sequence[Any]) -> tuple[GivenMedium, ...]:
     """The media of a prompt [B, T]. Raises ArchError where the model or the prompt has no place for them.
 
-    A tensor alone is an image or a sound in one piece, of the size that it has.
+    A tensor without a size is one image or sound of the tensor's size.
     """
     if isinstance(media, CheckedMedia):
         return tuple(media)
@@ -43,7 +43,7 @@ def given_media(model: Any, tokens: torch.Tensor, media: Sequence[Any]) -> tuple
         if tower.added:
             vectors = sum(tower.vectors_of(item.medium) for item in read)
             _check_added(tower.part, vectors, len(read), tokens.shape[1])
-        # ids on meta say nothing
+        # ids on meta have no values to compare
         if tower.added or tokens.is_meta:
             continue
         needed = sum(tower.placed(item.medium) for item in read)
@@ -63,6 +63,7 @@ def _check_added(part: str, vectors: int, media: int, tokens: int) -> None:
 
 
 def _medium(spec: Model, item: Any) -> GivenMedium:
+    """A medium and its tensor, of a tensor or of ((kind, size), tensor)."""
     if not isinstance(item, torch.Tensor):
         return GivenMedium(Medium(*item[0]), item[1])
     kind = "image" if item.dim() == AXES else next((kind for kind in spec.media if kind != "image"), "frames")
@@ -74,9 +75,9 @@ FIRST = 3
 
 
 def with_media(spec: Model, text: torch.Tensor, media: Sequence[Medium]) -> torch.Tensor:
-    """Ids of a prompt: those of `text` [B, T], and among them tokens in whose place the media stand.
+    """Ids of a prompt: `text` [B, T] with a placeholder token for each vector of the media.
 
-    Text that is a tower's token becomes another word.
+    A placeholder token that occurs in the text by chance becomes the next id.
     """
     for token in sorted(tower.token for tower in spec.towers if tower.token is not None):
         text = torch.where(text == token, (token + 1) % spec.vocab_size, text)

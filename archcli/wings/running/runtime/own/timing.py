@@ -1,8 +1,7 @@
-"""Time the passes of a module of one's own on this CPU, operation by operation, booked to its modules.
+"""Time passes of a user's own module on this CPU, operation by operation, by module.
 
-Plain passes and timed ones take turns. A timed operation is clocked around its kernels alone, below autograd,
-so that what the watch itself takes is in none of them; what Python and torch's dispatcher take is the rest of
-a plain pass.
+Plain and timed passes alternate. An operation is timed below autograd, around its kernels alone, so that the
+time of the watch itself is in none. The rest of a plain pass is Python and torch's dispatcher.
 """
 
 from __future__ import annotations
@@ -24,11 +23,12 @@ from archcli.wings.running.runtime.own.values import KnownValues
 from archcli.wings.running.runtime.own.watch import ModuleWatch, watching
 
 USUAL_PASSES, MOST_SECONDS = 10, 8.0
+"""Passes by default, and the seconds after which no other begins."""
 UNCOUNTED = "uncounted"
 
 
 class Clocked(NamedTuple):
-    """One operation that was clocked: the module, the stage, the class of its cost, and seconds."""
+    """A timed operation: its module, stage, class of cost, and seconds."""
 
     path: str
     stage: str
@@ -37,7 +37,7 @@ class Clocked(NamedTuple):
 
 
 class TimedWatch(ModuleWatch):
-    """A watch that also clocks each operation."""
+    """A watch that also times each operation."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__(module, KnownValues(None))
@@ -45,7 +45,7 @@ class TimedWatch(ModuleWatch):
         self._seconds = 0.0
 
     def execute(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run an operation, and clock it."""
+        """Run an operation, and time it."""
         begin = perf_counter()
         out = func(*args, **kwargs)
         self._seconds = perf_counter() - begin
@@ -61,17 +61,14 @@ class TimedWatch(ModuleWatch):
 
 
 def timed_module(call: OwnCall, passes: int | None = None) -> ModuleRun:
-    """Run a module on real tensors, plain and timed passes in turn. Raises ArchError where it cannot run.
-
-    Its rows are those of the same call.
-    """
-    run = run_module(call)  # the warm-up, too
+    """Run a module on real tensors, plain and timed passes in turn. Raises ArchError where it cannot run."""
+    run = run_module(call)  # counts the rows, and warms up
     plain, timed = _passes(call, passes)
     return replace(run, times=_times(plain, timed))
 
 
 def _passes(call: OwnCall, passes: int | None) -> tuple[list[float], list[list[Clocked]]]:
-    """Seconds of plain passes, and what was clocked in the timed ones between them."""
+    """Seconds of the plain passes, and the timed operations of the passes between them."""
     inputs = (call.args, dict(call.kwargs))
     plain: list[float] = []
     timed: list[list[Clocked]] = []
@@ -91,7 +88,7 @@ def _passes(call: OwnCall, passes: int | None) -> tuple[list[float], list[list[C
 
 
 def _times(plain: Sequence[float], timed: Sequence[Sequence[Clocked]]) -> ModuleTimes:
-    """Medians over passes, of each module's sum and of each class's."""
+    """Medians over passes of the sum of each module and each class."""
     paths = {x.path for clocked in timed for x in clocked}
     by_path = {
         path: (
@@ -109,6 +106,7 @@ def _times(plain: Sequence[float], timed: Sequence[Sequence[Clocked]]) -> Module
 
 
 def _sums(clocked: Sequence[Clocked], stage: str) -> dict[str, float]:
+    """Seconds of each module in a stage."""
     sums: dict[str, float] = defaultdict(float)
     for x in clocked:
         if x.stage == stage:

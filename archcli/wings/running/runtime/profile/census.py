@@ -1,12 +1,13 @@
 """The census: an untimed pass that counts torch's operations, and the FLOPs that each executes.
 
-FLOPs and elements of one execution of a torch operation, by its arguments. Matrix products go by torch's
-own formulas, where it has one; softmax and norms, each one kernel, by the steps of the table in
-`ops/base.py` that they contain, a Fourier transform as it is counted. Comparisons, copies, choices and
-whole-number arithmetic compute nothing, everything else one FLOP per element of its largest tensor.
+FLOPs of one call by its arguments:
 
-The walk through a trace looks for these operations, and its counts are compared with these. Views are left
-out.
+- matrix products: torch's own formulas (`torch.utils.flop_counter`), or those of `BY_SHAPES`;
+- softmax and norms, each one kernel: their steps in the table of `ops/base.py`;
+- comparisons, copies, `where` and integer arithmetic: 0;
+- all else: one FLOP per element of the largest tensor.
+
+Views are not counted. The trace of a timed pass is compared with these counts.
 """
 
 from __future__ import annotations
@@ -29,15 +30,14 @@ from archcli.wings.serving.recorded.classes import flops_per_element, is_fused
 from archcli.wings.serving.recorded.operations import OpInstance, OpKey, Phase
 
 OVERWRITES = {"bernoulli", "copy", "fill", "normal", "uniform", "zero"}
-"""Operations in place that do not read what they write over."""
-
+"""In-place operations that do not read what they overwrite."""
 
 BY_SHAPES: Mapping[str, Callable[[Any, Any], Any]] = {
     "_grouped_mm": lambda tokens, matrices: 2 * tokens.numel() * matrices.shape[-1],
     "linalg_solve_triangular": lambda matrix, right: right.numel() * matrix.shape[-1],
     "_fft_c2c": lambda x, axes: transform_flops(x.numel(), [x.shape[axis] for axis in axes]),
 }
-"""FLOPs that torch has no formula for, by the first two arguments."""
+"""FLOPs of operations without a formula in torch, by the first two arguments."""
 
 
 class Executed(NamedTuple):
@@ -85,8 +85,11 @@ def _elements(tensor: torch.Tensor) -> int:
 class Census(NamedTuple):
     """Calls, FLOPs and bytes of torch operations, and the architecture's operations that ran.
 
-    `reached`: to how many experts any token went, by the path of an operation within routed experts. `sent`:
-    bytes that a rank of a plan sends to others, by the collectives among the calls.
+    calls: of each torch operation.
+    ran: operations of the architecture.
+    executed: FLOPs and elements of each torch operation.
+    reached: experts that got a token, by the path of an operation within routed experts.
+    sent: bytes that this rank sends to others, by collective.
     """
 
     calls: dict[OpKey, int]
@@ -108,7 +111,7 @@ def take_census(
 
 
 class Counting(TorchDispatchMode):
-    """Counts torch operations at the dispatcher, by the architecture's operation they belong to."""
+    """Counts torch operations at the dispatcher, by the operation of the architecture that called them."""
 
     def __init__(self, log: OpLog) -> None:
         super().__init__()
@@ -133,7 +136,7 @@ class Counting(TorchDispatchMode):
 def is_view(func: Any) -> bool:
     """Whether every result is a view of an argument, `_unsafe_view` among them."""
     returns = func._schema.returns
-    # its schema declares no alias, though the result shares the storage
+    # its schema declares no alias, although the result shares the storage
     if func._schema.name == "aten::_unsafe_view":
         return True
     return bool(returns) and all(

@@ -1,7 +1,7 @@
-"""Timing of several variants of an architecture in one process, their passes interleaved.
+"""Time several variants of an architecture in one process, with interleaved passes.
 
-A round has a plain and a traced pass of each variant, and begins with the next one. What disturbs the machine
-between two rounds affects all variants alike: ratios are taken within rounds, and their spread is their own.
+A round has a plain and a traced pass of each variant; the next round begins with another variant. A slower
+machine affects all variants of a round alike, so ratios are taken within rounds.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _round(variants: Sequence[TimedVariant], number: int) -> list[Pair]:
 
 
 def _undisturbed(done: list[list[Pair]]) -> list[list[Pair]]:
-    """The rounds without a disturbed pass, where there are enough of them; else all."""
+    """The rounds without a disturbed pass, if there are enough of them, else all."""
     quiet = [
         pairs for pairs in done if not any(pair.plain.disturbed or pair.traced.disturbed for pair in pairs)
     ]

@@ -17,7 +17,7 @@ from archcli.wings.running.runtime.program.steps import Leader, PassHook, Thread
 
 
 class Watcher(Protocol):
-    """What the hooks call."""
+    """The methods of a watch that the hooks call."""
 
     @property
     def complete(self) -> bool:
@@ -30,11 +30,11 @@ class Watcher(Protocol):
         """End a step at the call of a module."""
 
     def begin_anew(self, steps: int) -> None:
-        """Drop all measurements: there were so many steps, of a new leading optimizer."""
+        """Drop all measurements: a new optimizer ends the steps, `steps` of them so far."""
 
 
 class TrainingThread:
-    """The thread of the first step; once it has ended, that of the next step."""
+    """The thread that trains: that of the first step, and once it has ended that of the next step."""
 
     def __init__(self, ends: Callable[[], None]) -> None:
         self._ends = ends
@@ -42,7 +42,7 @@ class TrainingThread:
         self._end: ThreadEnd | None = None
 
     def is_here(self) -> bool:
-        """Whether this is the thread, and not a forked process; where none is known this one is taken."""
+        """Whether this thread trains, in this process; the first thread that asks is taken."""
         # not always the main thread: a program may train in another, and go on in a third
         if not self._id:
             self._id, in_main = threading.get_ident(), threading.main_thread()
@@ -50,7 +50,7 @@ class TrainingThread:
         return os.getpid() == self._process and self.is_current()
 
     def is_current(self) -> bool:
-        """Whether this is the thread; none is taken."""
+        """Whether this thread trains; unlike `is_here`, takes none."""
         return threading.get_ident() == self._id
 
     def _ended(self) -> None:
@@ -59,7 +59,7 @@ class TrainingThread:
 
 
 class StepHooks:
-    """The hooks: on all optimizers, or on the outermost module, the first that is called.
+    """Hooks at the end of a step: on all optimizers, or on the outermost module, which is called first.
 
     optimizers: the classes of those that stepped, in order.
     """
@@ -84,7 +84,7 @@ class StepHooks:
             handle.remove()
 
     def settle(self) -> bool:
-        """Wait for no next module any longer; whether a step had its end there."""
+        """Remove the hook on the next module; whether a step waited to end there."""
         waiting = self._at_next_module is not None
         if waiting:
             self._at_next_module.remove()
@@ -100,7 +100,8 @@ class StepHooks:
             self._watcher.begin_anew(so_far)
         if id(optimizer) != self._leader.optimizer:
             return
-        # where a hook of autograd steps: modes and tracers that begin within a backward end with it
+        # an optimizer may step in a hook of autograd (post_accumulate_grad_hook), within a backward: modes
+        # and tracers that begin there end with the backward
         if not self._watcher.complete and torch._C._current_graph_task_id() >= 0:
             self._end_at_next_module()
         else:
@@ -119,7 +120,7 @@ class StepHooks:
         self._at_next_module = self._at_next_module or all_modules.register_module_forward_pre_hook(called)
 
     def _first_module(self, module: nn.Module, inputs: Any) -> None:
-        """Watch the passes of the first module alone."""
+        """Move the hook from all modules to the first that is called, the outermost."""
         if torch.compiler.is_compiling() or not self._thread.is_here():
             return
         self.remove()

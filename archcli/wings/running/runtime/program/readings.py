@@ -30,7 +30,7 @@ class StepReading(Protocol):
         """Begin with a step."""
 
     def end(self) -> None:
-        """End with the step, and keep what was read."""
+        """End with the step, and keep the measurement."""
 
     def drop(self) -> None:
         """End within the step, and keep nothing."""
@@ -66,7 +66,7 @@ class StepCounter:
 
 
 class StepClock:
-    """Wall times of steps, and page faults, switches of threads and system time meanwhile."""
+    """Wall times of steps, with the page faults, context switches and system time during each."""
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
@@ -105,8 +105,10 @@ class StepClock:
 class TracedStep(NamedTuple):
     """A traced step.
 
-    kernels: time and calls by label. loading_ns: within the data loader.
-    loads_itself: whether it made batches without workers. activity: of a GPU.
+    kernels: time and calls by label.
+    loading_ns: time within the data loader.
+    loads_itself: whether this process loaded batches, without workers.
+    activity: how busy the GPU was; None on a CPU.
     """
 
     run: Run
@@ -133,13 +135,13 @@ class StepTracer(StepClock):
         device, self._starting = "cuda" if on_gpu() else None, True
         with quiet_tracer():
             if not self.steps:
-                # slow when it starts for the first time
+                # the first start of the profiler is slow: it loads Kineto, and CUPTI for a GPU
                 with profiler.profile(use_kineto=True, use_device=device):
                     _wait_for_gpu()
             self.profiler = profiler.profile(use_kineto=True, use_device=device)
             self.profiler.__enter__()
         self._starting = False
-        # hooks on all modules would have compiled ones compiled anew
+        # new hooks on compiled modules would recompile them
         self._modules.start(hooked=not self._compiled.graphs)
         self._mark = torch._C._profiler._RecordFunctionFast(TIMED)
         self._mark.__enter__()
@@ -167,7 +169,7 @@ class StepTracer(StepClock):
         self._modules.end()
 
     def make_way(self, leave: Callable[[], None]) -> None:
-        """Call `leave` before the program prepares a profiler of its own, until `restore`."""
+        """Call `leave` before the program starts a profiler of its own; `restore` undoes this."""
         prepare = profiler.profile._prepare_trace
 
         def leave_first(trace: Any) -> Any:

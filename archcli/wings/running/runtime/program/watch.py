@@ -1,4 +1,4 @@
-"""The watch over a running program: some steps left out, one counted, then pairs of plain and traced.
+"""Measure a running program: skip some steps, count FLOPs of one, then time and trace in pairs.
 
 A step lasts from the end of an optimizer's step to the end of its next one, so that it holds the data, all
 passes of an accumulation, and whatever else the program does between two updates. Outside of the steps that
@@ -42,10 +42,14 @@ TRACES_ITSELF = "the program runs a profiler of its own, and torch has one at a 
 
 
 class Watch:
-    """The watch over one program. What goes wrong in it ends the watch, and never the program.
+    """The watch over one program. An error in it ends the watch, and never the program.
 
-    traces: whether this process measures, or only ends with the ranks that do. steps: those seen so far.
-    failure: why the watch ended early. modules, compiled: the program's. hooks: what finds steps.
+    traces: whether this process measures; of several ranks only the first does, and all end together.
+    steps: those seen so far.
+    failure: why the watch ended early; empty if it did not.
+    modules, compiled: the program's modules, and its graphs of torch.compile.
+    hooks: they find where steps end.
+    counter, clock, tracer: the three readings of a step.
     """
 
     def __init__(self, watching: Watching, *, traces: bool = True) -> None:
@@ -56,9 +60,13 @@ class Watch:
         self.hooks = StepHooks(self, self._thread)
         self.counter, self.clock = StepCounter(self.modules), StepClock()
         self.tracer = StepTracer(self.modules, self.compiled)
-        self._left_out = max(watching.warm_up, 1)
+        # at least 1: the first step began before the hooks were set
+        self._warm_up = max(watching.warm_up, 1)
+        # of the step that runs; None in a step that is not measured
         self._reading: StepReading | None = None
+        # None until all steps are over
         self._names: ModuleNames | None = None
+        # set when a thread that outlives the program has dropped its step
         self._over: threading.Event | None = None
 
     def begin(self) -> None:
@@ -71,19 +79,19 @@ class Watch:
     @property
     def complete(self) -> bool:
         """Whether all steps to watch are over: left out, counted, and pairs."""
-        return self.steps > self._left_out + 2 * self.watching.steps
+        return self.steps > self._warm_up + 2 * self.watching.steps
 
     def begin_anew(self, steps: int) -> None:
-        """Drop all measurements: so many steps of the new leading optimizer went by."""
+        """Drop all measurements: another optimizer turned out to end the steps, `steps` of them so far."""
         self._drop()
         self.steps, self.counter.step = steps, None
-        # the step that goes on has begun unseen
-        self._left_out = max(self._left_out, steps + 1)
+        # + 1: the step that runs now began without a reading
+        self._warm_up = max(self._warm_up, steps + 1)
         self.clock.runs.clear()
         self.tracer.steps.clear()
 
     def step_ends_before(self, module: nn.Module, inputs: Any) -> None:
-        """End a step at the call of a module; hooks that are set now come too late for the call."""
+        """End a step at the call of a module; hooks set now miss this call, so pass it on by hand."""
         self.step_ends()
         self.modules.called(module, inputs)
 
@@ -118,12 +126,13 @@ class Watch:
 
     def _next(self) -> StepReading | None:
         """The reading of the next step; ranks of one program do the same at the same steps."""
-        number = self.steps - self._left_out
+        number = self.steps - self._warm_up
         if number < 0 or not self.traces:
             return None
-        # a compiled step is counted by its graphs: under a mode torch would run it uncompiled
+        # a compiled step is counted by its graphs: torch runs uncompiled under a TorchDispatchMode
         if number == 0:
             return None if self.compiled.graphs else self.counter
+        # alternating, so that a machine that becomes slower slows timed and traced steps alike
         return self.clock if number % 2 else self.tracer
 
     def _start(self) -> None:
@@ -150,14 +159,15 @@ class Watch:
         self.close()
 
     def _thread_ends(self) -> None:
-        """Drop the step that is not over: modes and tracers are of a thread."""
+        """Drop the unfinished step of a thread that ends: dispatch modes and tracers belong to a thread."""
         with self._failing():
             self._drop()
 
     def _let_thread_drop(self) -> None:
-        """Wait until a thread that outlives the program drops its step, at its next module or step.
+        """Wait until another thread drops its traced step, at its next module or step.
 
-        One that waits itself stays as it is. One that runs on would crash where Python stops it.
+        A thread that is blocked keeps its trace: the wait ends after PATIENCE_S. One that went on with its
+        trace would crash when Python shuts down.
         """
         over = self._over = threading.Event()
         handle = all_modules.register_module_forward_pre_hook(lambda *_: self._drop_at_the_end(over))
@@ -183,14 +193,14 @@ class Watch:
                 self._settle()
 
     def _settle(self) -> None:
-        """Nothing more is watched: keep the names of the program's modules, and hold on to none of them."""
+        """Keep the names of the program's modules, and no reference to the modules themselves."""
         self.tracer.restore()
         self.steps += self.hooks.settle()
         self._names = ModuleNames(self.modules.roots)
         self.modules.forget()
 
     def _leave_child(self) -> None:
-        """In a forked child, such as a loader's worker, nothing is watched."""
+        """Stop watching in a forked child, such as a worker of a data loader."""
         if self._reading is not None:
             self._reading.leave_child()
         self.hooks.remove()

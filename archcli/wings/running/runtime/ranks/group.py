@@ -1,4 +1,4 @@
-"""The ranks of a plan as process groups of torch, and what all of them agree on."""
+"""The ranks of a plan as process groups of torch, with barrier, broadcast and gather."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ CPU_BACKEND, GPU_BACKEND = "gloo", "nccl"
 
 
 class JoinedRanks:
-    """This process among dp x tp ranks; ranks that share matrices are neighbours.
+    """This process among dp x tp ranks; the ranks of a tensor-parallel group are neighbours.
 
-    `tp` and `dp` are its places among the ranks that share matrices, and among the replicas.
+    device, backend: `cpu` and gloo, or a GPU and nccl.
+    rank, number: of this process, and of all processes.
+    tp, dp: its rank and the size of its tensor-parallel group, and of the group of replicas.
+    peers: its tensor-parallel group; None without one.
     """
 
     def __init__(self, tp: int, dp: int, device: str) -> None:
         self.device = device
         self.backend = CPU_BACKEND if device == "cpu" else GPU_BACKEND
         kind = torch.device(device).type
-        # row by row: the last axis, tp, is that of neighbouring ranks
+        # row-major: neighbouring ranks, of one machine, are of one tp group, which sends most
         self._mesh = init_device_mesh(kind, (dp, tp), mesh_dim_names=("dp", "tp"))
         self.rank, self.number = dist.get_rank(), dist.get_world_size()
         self.tp, self.dp = RankPlace(self.rank % tp, tp), RankPlace(self.rank // tp, dp)
@@ -40,21 +43,21 @@ class JoinedRanks:
 
     @property
     def replicas(self) -> DeviceMesh:
-        """The ranks that have the same share of the model, each with a batch of its own."""
+        """The ranks with the same share of the model, each with another part of the batch."""
         return self._mesh["dp"]
 
     def meet(self) -> None:
-        """Wait until all ranks are here."""
+        """Wait for all ranks: a barrier."""
         dist.barrier(group=self._agreeing)
 
     def shared(self, value: T) -> T:
-        """The value of rank 0, on every rank."""
-        said = [value]
-        dist.broadcast_object_list(said, src=0, group=self._agreeing)
-        return said[0]
+        """Broadcast the value of rank 0 to all ranks."""
+        values = [value]
+        dist.broadcast_object_list(values, src=0, group=self._agreeing)
+        return values[0]
 
     def gathered(self, value: T) -> list[T]:
-        """The values of all ranks on rank 0; on the others an empty list."""
+        """Gather the values of all ranks on rank 0; an empty list on the others."""
         values: list[Any] | None = [None] * self.number if self.rank == 0 else None
         dist.gather_object(value, values, dst=0, group=self._agreeing)
         return values or []
@@ -82,4 +85,5 @@ def joined(tp: int, dp: int, device: str) -> Iterator[JoinedRanks]:
         torch.cuda.set_device(device)
         dist.init_process_group(GPU_BACKEND, device_id=torch.device(device))
     yield JoinedRanks(tp, dp, device)
-    dist.destroy_process_group()  # not after an error: others may have gone, and it would wait for them
+    # not after an error: it would wait for ranks that have ended
+    dist.destroy_process_group()

@@ -1,4 +1,4 @@
-"""The timed work of one rank: its share of a whole model, and its replica's part of the batch."""
+"""The timed work of one rank: its tensor-parallel share of a model, its replica's part of the batch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from archcli.wings.running.runtime.ranks.shares import fill_part, read_own_words
 
 
 class _OnMeta(NamedTuple):
-    """A model on meta and its request: the whole model with all sequences, or this rank's part."""
+    """A model on meta with its request: the whole model, or this rank's share."""
 
     model: LanguageModel
     request: Request
@@ -57,7 +57,7 @@ def prepare_rank(spec: Model, request: Request, settings: BuildSettings, group: 
     for on_meta in (whole, share_on_meta):
         on_meta.model.train(train)
     parts = _Parts(group, generator, settings.device)
-    # drawn in the order of profile/work.py: inputs, cache, gradients, weights
+    # the order of profile/work.py, so that both draw the same numbers: inputs, cache, gradients, weights
     inputs = parts.inputs(random_inputs(spec, request, dtype, generator), request)
     cache = parts.cache(whole, share_on_meta) if request.continues else Cache()
     gradients = parts.gradients(whole, share_on_meta) if train and not spec.trains_on_targets else []
@@ -75,7 +75,7 @@ def prepare_rank(spec: Model, request: Request, settings: BuildSettings, group: 
 
 
 class _Parts:
-    """This rank's parts of tensors of the whole: by replicas along the first axis, by `tp` along others."""
+    """This rank's parts of whole tensors: divided by replicas along axis 0, by `tp` along the others."""
 
     def __init__(self, group: JoinedRanks, generator: torch.Generator, device: str) -> None:
         self.group, self.generator, self.device = group, generator, device
@@ -136,7 +136,7 @@ class _Parts:
     ) -> Iterator[tuple[torch.Tensor, int]]:
         """(rows of this rank, their first row in the whole) of each piece of a weight.
 
-        A weight that joins several projections has a piece of each. FSDP2 divides rows once more.
+        A joined weight, such as q, k and v in one matrix, has three pieces. FSDP2 divides the rows once more.
         """
         weight = model.get_parameter(name)
         local, sharded = _local(weight), isinstance(weight, DTensor)

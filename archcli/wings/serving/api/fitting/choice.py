@@ -25,23 +25,23 @@ from archcli.wings.serving.predict.answers.tables import totals_of
 
 Record = dict[str, Any]
 AT = 2048
-"""Tokens in the cache at which a speed is stated, where the context is as long."""
+"""Tokens in the cache at which the speed is given, unless the longest context is shorter."""
 UNSTATED = 32_768
-"""The most tokens that are tried of a model that states no length."""
+"""The longest context to try where the model states no max_seq_len."""
 LEAST = (8192, 2048, 512)
 """Tokens of context that a format must hold to be chosen; fewer only where no format holds more."""
 RARE = {"fp8-block", "nf4", "nf4-double", "nvfp4", "mxfp4"}
-"""Formats that few models are published in: chosen only where a model is, or where they are asked for."""
+"""Formats that few models are published in: chosen only for a model published so, or by --dtype."""
 PUBLISHED = "published"
 """First word of the name of a file's own form, `published (GPTQ, 4 bits in groups of 128)`."""
 WIDEST = 4
-"""Bytes of an element of a table in the widest form, fp32."""
+"""Bytes of an element of an embedding table in the widest form, fp32."""
 NEAR = 0.05
-"""A format is smaller than a published form from 5% fewer bytes on."""
+"""A format counts as smaller than the published form if it saves 5% of the bytes or more."""
 
 
 @dataclass(frozen=True)
-class FitAsked:
+class FitQuestion:
     """The question of `archcli fit` about one model and one device.
 
     memory, predict: ask these commands with some options replaced, `memory(dtype="q4_k_m", seq_len=8192)`.
@@ -60,7 +60,7 @@ class FitAsked:
     min_speed: float | None = None
     ram_bytes: int = 0
 
-    def offloading(self) -> FitAsked:
+    def offloading(self) -> FitQuestion:
         """The same question, with layers that do not fit in RAM of the usual size."""
         options = {"offload": "auto", "engine": "llamacpp"}
         memory, predict = partial(self.memory, **options), partial(self.predict, **options)
@@ -91,10 +91,10 @@ def is_published(name: str) -> bool:
 class Choice:
     """A model in a format on a device: its longest context and its speed, each computed once."""
 
-    def __init__(self, asked: FitAsked, dtype: str | None, **options: Any) -> None:
+    def __init__(self, fit: FitQuestion, dtype: str | None, **options: Any) -> None:
         """Ask with a format, and with further options; ArchError where no engine reads it."""
-        self.asked, self.dtype, self.options = asked, dtype, options
-        self.question = asked.memory(dtype=dtype, seq_len=asked.wanted[0], **options)
+        self.fit, self.dtype, self.options = fit, dtype, options
+        self.question = fit.memory(dtype=dtype, seq_len=fit.wanted[0], **options)
         self.engine = self.question.settings.engine or NO_ENGINE
 
     @cached_property
@@ -128,11 +128,11 @@ class Choice:
     @cached_property
     def context(self) -> int | None:
         """The longest context that fits, in whole blocks of the engine's cache; None where none fits."""
-        block, longest = self.engine.cache_block, self.asked.longest
+        block, longest = self.engine.cache_block, self.fit.longest
         if self.holds(longest):
             return longest
-        # what is asked is often known to fit, and further up the line is straighter
-        known = (tokens // block for tokens in (*self.asked.wanted, block))
+        # begin at a context that fits: often --context does, and bytes grow more evenly from there on
+        known = (tokens // block for tokens in (*self.fit.wanted, block))
         least = next((n for n in known if n and self.holds(n * block)), None)
         if least is None:
             return None
@@ -143,7 +143,7 @@ class Choice:
 
         They are searched for with the plan of the most: bytes jump where another plan takes over.
         """
-        block, plan = self.engine.cache_block, self.at(self.asked.longest).plan
+        block, plan = self.engine.cache_block, self.at(self.fit.longest).plan
 
         def lacking(n: int) -> int:
             return replace(self.question.changed(seq_len=n * block), plan=plan).lacking()
@@ -155,8 +155,8 @@ class Choice:
 
     @cached_property
     def peak_bytes(self) -> int:
-        """Peak bytes of the largest rank at the longest context, else at the shortest that is wanted."""
-        return self.at(self.context or self.asked.wanted[-1]).answer().peak_bytes
+        """Peak bytes of the largest rank at the longest context; at the least wanted where none fits."""
+        return self.at(self.context or self.fit.wanted[-1]).answer().peak_bytes
 
     def predicted(self, tokens: int) -> Record:
         """Predicted totals of decoding one token behind a context; empty where no rates are known."""
@@ -164,7 +164,7 @@ class Choice:
         if offload is not None:
             options["offload"] = offload.text
         try:
-            question = self.asked.predict(dtype=self.dtype, seq_len=tokens, **options)
+            question = self.fit.predict(dtype=self.dtype, seq_len=tokens, **options)
             question = replace(question, plan=self.at(tokens).plan)
             return totals_of(question, question.answer())
         except ArchError:
@@ -173,7 +173,7 @@ class Choice:
     @property
     def speed_at(self) -> int:
         """Tokens in the cache at which the speed is given: --context, else 2048."""
-        return min(self.asked.context or AT, self.context or AT)
+        return min(self.fit.context or AT, self.context or AT)
 
     @cached_property
     def speed(self) -> Record:
@@ -210,8 +210,8 @@ NO_OFFLOAD = dict.fromkeys(("offload", "ram", "ram_bandwidth", "bus_bandwidth"))
 class Formats:
     """The formats of a model, the largest first: --dtype's or the published one, then smaller ones."""
 
-    def __init__(self, asked: FitAsked) -> None:
-        self.asked = asked
+    def __init__(self, fit: FitQuestion) -> None:
+        self.fit = fit
         self._choices: dict[str, Choice | None] = {}
         self.first = self._first()
         self._choices[self.first.format] = self.first
@@ -219,12 +219,12 @@ class Formats:
     def _first(self) -> Choice:
         """The format of --dtype, else the published one, else the largest that the engine reads."""
         try:
-            return Choice(self.asked, self.asked.dtype)
+            return Choice(self.fit, self.fit.dtype)
         except ArchError:
-            # of what is too much for device and RAM nothing is left in RAM
-            without: list[Record] = [NO_OFFLOAD] if self.asked.ram_bytes else []
-            tries = [(self.asked.dtype or PUBLISHED, options) for options in without]
-            if self.asked.dtype is None:
+            # too large even with an offload: measure what is missing without one
+            without: list[Record] = [NO_OFFLOAD] if self.fit.ram_bytes else []
+            tries = [(self.fit.dtype or PUBLISHED, options) for options in without]
+            if self.fit.dtype is None:
                 # where the engine does not read the published form
                 tries += [(name, options) for options in ({}, *without) for _, name in self.by_bytes]
             first = next(filter(None, (self._tried(*it) for it in tries)), None)
@@ -233,34 +233,34 @@ class Formats:
             return first
 
     @cached_property
-    def own(self) -> MemoryQuestion:
+    def published(self) -> MemoryQuestion:
         """The model as it is published, for any engine; in bf16 where the bytes of its form are unknown."""
         try:
-            return self._published(None)
+            return self._published_as(None)
         except UnknownFormError:
-            if self.asked.dtype is None:
+            if self.fit.dtype is None:
                 raise
-            return self._published("bf16")
+            return self._published_as("bf16")
 
-    def _published(self, dtype: str | None) -> MemoryQuestion:
-        return self.asked.memory(dtype=dtype, seq_len=1, engine=None, kv_dtype=None, **NO_OFFLOAD)
+    def _published_as(self, dtype: str | None) -> MemoryQuestion:
+        return self.fit.memory(dtype=dtype, seq_len=1, engine=None, kv_dtype=None, **NO_OFFLOAD)
 
     @cached_property
-    def own_bytes(self) -> int:
+    def published_bytes(self) -> int:
         """Bytes of all weights as they are published."""
-        return whole_bytes(self.own)
+        return whole_bytes(self.published)
 
     @cached_property
     def by_bytes(self) -> list[tuple[int, str]]:
         """(bytes of all weights, format), the largest first, begun by the published one."""
-        name = format_of(self.own)
-        most = self.own_bytes * (1 - NEAR) if is_published(name) else self.own_bytes
+        name = format_of(self.published)
+        most = self.published_bytes * (1 - NEAR) if is_published(name) else self.published_bytes
         smaller = [
             (size, name)
-            for size, name, _ in formats_by_bytes(self.own)
-            if size < most and (name not in RARE or name == self.asked.dtype)
+            for size, name, _ in formats_by_bytes(self.published)
+            if size < most and (name not in RARE or name == self.fit.dtype)
         ]
-        return [(self.own_bytes, name), *smaller]
+        return [(self.published_bytes, name), *smaller]
 
     def choice(self, name: str) -> Choice | None:
         """The choice of a format; None where no engine reads it."""
@@ -270,12 +270,12 @@ class Formats:
 
     def _tried(self, name: str, options: Record) -> Choice | None:
         with suppress(ArchError):
-            return Choice(self.asked, None if is_published(name) else name, **options)
+            return Choice(self.fit, None if is_published(name) else name, **options)
         return None
 
     def _within(self, least: float, most: float) -> list[str]:
         """The formats between two numbers of bytes that may fit, the largest first."""
-        # of what is larger than all memory no question is worth a search for its part in RAM
+        # a format larger than device and RAM together needs no search for the layers to offload
         most = min(most, self._most_bytes)
         return [name for size, name in self.by_bytes if least < size < most]
 
@@ -286,25 +286,25 @@ class Formats:
     @cached_property
     def _most_bytes(self) -> float:
         """The most bytes of weights that may fit: all devices, RAM, and tables that may stay in RAM."""
-        device, model = self.first.device, self.own.model
-        rows = (row for row in weight_rows(model, self.own.traced) if row.group in IN_RAM.values())
+        device, model = self.first.device, self.published.model
+        rows = (row for row in weight_rows(model, self.published.traced) if row.group in IN_RAM.values())
         tables = sum(int(row.params) for row in rows) * WIDEST
-        # the part of a memory that an engine takes was rounded down
+        # memory_bytes is the engine's part, rounded down to whole bytes: + 1 makes this an upper bound
         there = device.n_devices * (device.memory_bytes + 1) / device.utilization
-        return there + self.asked.ram_bytes + tables
+        return there + self.fit.ram_bytes + tables
 
     def best(self) -> Choice | None:
         """The largest format that holds the context at --min-speed; with --dtype that one, or None."""
-        asked = self.asked
-        if asked.dtype is not None:
-            return next((self.first for tokens in asked.wanted if self.does(self.first, tokens)), None)
-        if self._holds_weights(self.first, self.own_bytes) and self.does(self.first, asked.longest):
+        fit = self.fit
+        if fit.dtype is not None:
+            return next((self.first for tokens in fit.wanted if self.does(self.first, tokens)), None)
+        if self._holds_weights(self.first, self.published_bytes) and self.does(self.first, fit.longest):
             return self.first
-        return next((it for tokens in asked.wanted for it in self._weighing() if self.does(it, tokens)), None)
+        return next((it for tokens in fit.wanted for it in self._weighing() if self.does(it, tokens)), None)
 
     def does(self, choice: Choice, tokens: int) -> bool:
         """Whether a context fits, at --min-speed or faster."""
-        return choice.holds(tokens) and (self.asked.min_speed is None or choice.rate >= self.asked.min_speed)
+        return choice.holds(tokens) and (self.fit.min_speed is None or choice.rate >= self.fit.min_speed)
 
     def _weighing(self) -> Iterator[Choice]:
         """The formats whose weights fit; no pass of any other is traced.
@@ -320,10 +320,13 @@ class Formats:
         return self._holds_weights(choice, self._size(choice))
 
     def _holds_weights(self, choice: Choice, size: int) -> bool:
-        there = choice.device.memory_bytes * choice.device.n_devices + self.asked.ram_bytes
+        there = choice.device.memory_bytes * choice.device.n_devices + self.fit.ram_bytes
         settings = choice.question.settings
-        # of what is too large, tables may stay in RAM
-        return size <= there or size - in_ram_bytes(choice.question.model, settings, self.own.traced) <= there
+        if size <= there:
+            return True
+        # llama.cpp leaves the embedding table in RAM: weights a little too large may fit without it
+        in_ram = in_ram_bytes(choice.question.model, settings, self.published.traced)
+        return size - in_ram <= there
 
     def _size(self, choice: Choice) -> int:
         known = (size for size, name in self.by_bytes if name == choice.format)
@@ -341,7 +344,7 @@ class Formats:
 
     def _fits(self, choice: Choice) -> bool:
         """Whether a format holds the shortest context that is wanted."""
-        return self._may_fit(choice) and choice.holds(self.asked.wanted[-1])
+        return self._may_fit(choice) and choice.holds(self.fit.wanted[-1])
 
     def _of_same_engine(self, choice: Choice, others: Iterator[Choice]) -> Iterator[Choice]:
         """The choices with the same engine: between two of them only the format differs."""

@@ -8,11 +8,11 @@ from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError, UnknownFormError
 from archcli.measure.report import Column, Report, Table
-from archcli.wings.serving.api.fitting.choice import UNKNOWN, FitAsked, Formats, Record
+from archcli.wings.serving.api.fitting.choice import UNKNOWN, FitQuestion, Formats, Record
 from archcli.wings.serving.api.fitting.verdict import CONVENTION, OF_A_CHOICE, figures_of
 
 SHOWN = 10
-"""Rows that are printed, unless all are asked for."""
+"""Rows printed without --verbose."""
 KEYS = ("model", "format", "fits", "context", "peak_bytes", "tokens_per_s")
 OF_FILES = ("file", "bytes")
 MODEL = Column("model", "model")
@@ -20,26 +20,34 @@ SIZES = {
     "presets": Column("params", "params", "count", minor=True),
     "model files": Column("bytes", "bytes", "bytes", minor=True),
 }
-"""What is asked about, and the column of its size."""
+"""The column of a model's size: parameters of presets, bytes of model files."""
 FitOrder = Literal["size", "speed"]
 
 
 class Entry(NamedTuple):
-    """A model to ask about: its name, bytes that its weights need at least, and what is asked of it.
+    """A model of the list.
 
-    `longest` are the tokens that it knows, None where nothing says; `beside` further values of its row, such
-    as its file.
+    least_bytes: lower bound of its weights' bytes. question: loads it, and asks about it alone.
+    longest: its max_seq_len; None where unknown. columns: further values of its row, such as its file.
     """
 
     name: str
     least_bytes: float
-    asked: Callable[[], FitAsked]
+    question: Callable[[], FitQuestion]
     longest: int | None = None
-    beside: Mapping[str, Any] = MappingProxyType({})
+    columns: Mapping[str, Any] = MappingProxyType({})
 
 
-class Asked(NamedTuple):
-    """What is asked of all: on which device, of how much memory in all, in which order; `what` of SIZES."""
+class ListQuestion(NamedTuple):
+    """The question of `archcli fit` about many models on one device.
+
+    device: its name, `2xh100-sxm`.
+    total_bytes: memory of all devices, and the RAM of an offload.
+    order: largest or fastest model first.
+    context: tokens that must fit; None for any.
+    min_speed: tokens a second to expect at least.
+    what: the models, a key of SIZES.
+    """
 
     device: str
     total_bytes: int
@@ -52,42 +60,44 @@ class Asked(NamedTuple):
 Tick = Callable[[str, int, int], None]
 
 
-def fit_all(entries: Sequence[Entry], asked: Asked, inputs: Record, tick: Tick, *, verbose: bool) -> Report:
-    """The report on all entries; `tick` hears of each."""
+def fit_all(
+    entries: Sequence[Entry], question: ListQuestion, inputs: Record, tick: Tick, *, verbose: bool
+) -> Report:
+    """The report on all entries; `tick(name, i, n)` is called before each."""
     rows, problems = [], []
     for i, entry in enumerate(entries):
         tick(entry.name, i, len(entries))
         try:
-            rows.append(_row(entry, asked))
+            rows.append(_row(entry, question))
         except UnknownFormError as error:
             rows.append({**_misfit(entry), "fits": None})
             problems.append(f"{entry.name}: {error}")
         except ArchError as error:
             rows.append(_misfit(entry))
             problems.append(f"{entry.name}: {error}")
-    rows.sort(key=ORDERS[asked.order])
+    rows.sort(key=ORDERS[question.order])
     fitting = [row for row in rows if row["fits"]]
     shown = [{**row, **figures_of(row["tokens_per_s"])} for row in (fitting if verbose else fitting[:SHOWN])]
-    columns = (MODEL, SIZES[asked.what], *OF_A_CHOICE) if shown else ()
+    columns = (MODEL, SIZES[question.what], *OF_A_CHOICE) if shown else ()
     return Report(
         command="fit",
         model={},
         inputs=inputs,
         convention=CONVENTION if fitting else "",
-        totals={"fitting": len(fitting), "asked": len(entries), "device": asked.device},
+        totals={"fitting": len(fitting), "asked": len(entries), "device": question.device},
         rows=rows,
-        headline=_headline(fitting, entries, asked),
+        headline=_headline(fitting, entries, question),
         tables=(Table("what fits", columns, shown),) if shown else (),
-        notes=(*_notes(fitting, shown), *_short(entries, asked), *problems),
-        keys=(*(OF_FILES if asked.what != "presets" else ()), *KEYS),
+        notes=(*_notes(fitting, shown), *_short(entries, question), *problems),
+        keys=(*(OF_FILES if question.what != "presets" else ()), *KEYS),
     )
 
 
-def _headline(fitting: Sequence[Record], entries: Sequence[Entry], asked: Asked) -> str:
-    fast = "" if asked.min_speed is None else f" at {asked.min_speed:g} tokens/s or more"
-    by = "largest" if asked.order == "size" else "fastest"
+def _headline(fitting: Sequence[Record], entries: Sequence[Entry], question: ListQuestion) -> str:
+    fast = "" if question.min_speed is None else f" at {question.min_speed:g} tokens/s or more"
+    by = "largest" if question.order == "size" else "fastest"
     end = f", the {by} first" if fitting else ""
-    return f"{len(fitting)} of {len(entries)} {asked.what} fit {asked.device}{fast}{end}"
+    return f"{len(fitting)} of {len(entries)} {question.what} fit {question.device}{fast}{end}"
 
 
 def _notes(fitting: Sequence[Record], shown: Sequence[Record]) -> Iterator[str]:
@@ -95,27 +105,28 @@ def _notes(fitting: Sequence[Record], shown: Sequence[Record]) -> Iterator[str]:
         yield f"{len(fitting) - len(shown)} more fit: --verbose shows all, --where and --min-speed fewer."
 
 
-def _short(entries: Sequence[Entry], asked: Asked) -> Iterator[str]:
-    short = sum(_is_short(entry, asked) for entry in entries)
+def _short(entries: Sequence[Entry], question: ListQuestion) -> Iterator[str]:
+    short = sum(_is_short(entry, question) for entry in entries)
     if short:
-        yield f"{short} of them know fewer than {asked.context:,} tokens."
+        yield f"{short} of them know fewer than {question.context:,} tokens."
 
 
-def _row(entry: Entry, asked: Asked) -> Record:
-    """The row of a model; of one whose weights cannot fit, or that knows fewer tokens, nothing is traced."""
-    if entry.least_bytes > asked.total_bytes or _is_short(entry, asked):
+def _row(entry: Entry, question: ListQuestion) -> Record:
+    """The row of a model."""
+    # tracing a pass is slow: skip models that are too large, or trained for fewer tokens
+    if entry.least_bytes > question.total_bytes or _is_short(entry, question):
         return _misfit(entry)
-    formats = Formats(entry.asked())
+    formats = Formats(entry.question())
     best = formats.best()
     return _misfit(entry) if best is None else {**_of(entry), "fits": True, **best.record()}
 
 
-def _is_short(entry: Entry, asked: Asked) -> bool:
-    return asked.context is not None and entry.longest is not None and asked.context > entry.longest
+def _is_short(entry: Entry, question: ListQuestion) -> bool:
+    return question.context is not None and entry.longest is not None and question.context > entry.longest
 
 
 def _of(entry: Entry) -> Record:
-    return {**entry.beside, "model": entry.name}
+    return {**entry.columns, "model": entry.name}
 
 
 def _misfit(entry: Entry) -> Record:

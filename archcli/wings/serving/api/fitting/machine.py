@@ -10,7 +10,7 @@ from archcli.errors import ArchError
 from archcli.measure.report import Report
 from archcli.units import gib
 from archcli.wings.serving.api.fitting.listing import Entry, Tick, fit_all
-from archcli.wings.serving.api.fitting.question import FitOptions, asked_of, asking, inputs_of
+from archcli.wings.serving.api.fitting.question import FitOptions, inputs_of, list_question, question_of
 from archcli.wings.serving.devices.model_files import ModelFiles, cached_model_files, model_files
 from archcli.wings.serving.devices.names import LOCAL
 from archcli.wings.serving.devices.this import Machine, machine
@@ -35,28 +35,28 @@ def fit_machine(options: FitOptions, tick: Tick) -> Report:
     def tell(path: Path) -> None:
         tick(path.name, 0, 0)
 
-    found = cached_model_files(tell) if options.files is None else model_files(Path(options.files), tell)
-    asked = replace(options, device=options.device or this_device(here))
-    if not found.models:
-        return _none(asked, here, found)
+    files = cached_model_files(tell) if options.files is None else model_files(Path(options.files), tell)
+    options = replace(options, device=options.device or this_device(here))
+    if not files.models:
+        return _none(options, here, files)
     report = fit_all(
-        [*_entries(asked, found)],
-        asked_of(asked, "model files"),
-        inputs_of(asked),
+        [*_entries(options, files)],
+        list_question(options, "model files"),
+        inputs_of(options),
         tick,
-        verbose=asked.verbose,
+        verbose=options.verbose,
     )
-    return replace(report, notes=(*_of_machine(here), *report.notes, *_skipped(found)))
+    return replace(report, notes=(*_of_machine(here), *report.notes, *_skipped(files)))
 
 
-def _entries(options: FitOptions, found: ModelFiles) -> Iterator[Entry]:
-    for file in found.models:
-        beside = {"file": str(file.path), "bytes": file.n_bytes}
+def _entries(options: FitOptions, files: ModelFiles) -> Iterator[Entry]:
+    for file in files.models:
+        columns = {"file": str(file.path), "bytes": file.n_bytes}
         # tables may stay in RAM, so that its bytes are no bound
-        yield Entry(file.name, 0, asking(options, str(file.path)), None, beside)
+        yield Entry(file.name, 0, question_of(options, str(file.path)), None, columns)
 
 
-def _none(options: FitOptions, here: Machine, found: ModelFiles) -> Report:
+def _none(options: FitOptions, here: Machine, files: ModelFiles) -> Report:
     """The report where no model file was found: a line that says what to ask instead."""
     where = options.files or CACHES
     device = "NAME" if options.device == LOCAL else options.device
@@ -66,7 +66,7 @@ def _none(options: FitOptions, here: Machine, found: ModelFiles) -> Report:
         f"`archcli fit --device {device}` says which presets fit."
     )
     totals = {"fitting": 0, "asked": 0, "device": options.device}
-    return Report("fit", {}, {"files": options.files}, "", totals, [], (), [*_skipped(found)], headline=line)
+    return Report("fit", {}, {"files": options.files}, "", totals, [], (), [*_skipped(files)], headline=line)
 
 
 def _of_machine(here: Machine) -> Iterator[str]:
@@ -78,9 +78,9 @@ def _of_machine(here: Machine) -> Iterator[str]:
         yield f"This machine: {', '.join(parts)}."
 
 
-def _skipped(found: ModelFiles) -> Iterator[str]:
+def _skipped(files: ModelFiles) -> Iterator[str]:
     """Files that are left out, and why."""
-    for file in found.skipped[:SHOWN]:
+    for file in files.skipped[:SHOWN]:
         yield f"Left out: {file.path}: {file.reason}."
-    if len(found.skipped) > SHOWN:
-        yield f"{len(found.skipped) - SHOWN} more files were left out."
+    if len(files.skipped) > SHOWN:
+        yield f"{len(files.skipped) - SHOWN} more files were left out."

@@ -1,4 +1,4 @@
-"""What `archcli fit` asks, and how it is asked of a model."""
+"""The options of `archcli fit`, and the question that they make of a model or a list of models."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.values import AboveZero, Interval
 from archcli.modules.stored.dtypes import WeightsDtypeName
 from archcli.wings.serving.api.engine import take_format
-from archcli.wings.serving.api.fitting.choice import NO_OFFLOAD, UNSTATED, FitAsked
-from archcli.wings.serving.api.fitting.listing import Asked, FitOrder
+from archcli.wings.serving.api.fitting.choice import NO_OFFLOAD, UNSTATED, FitQuestion
+from archcli.wings.serving.api.fitting.listing import FitOrder, ListQuestion
 from archcli.wings.serving.api.known_device.known import device_memory
 from archcli.wings.serving.api.memory import Memory, MemoryOptions
 from archcli.wings.serving.api.offload import OffloadOptions
@@ -72,11 +72,11 @@ class FitOptions(OffloadOptions):
     verbose: Verbose = False
 
     def __post_init__(self) -> None:
-        """Read a word such as 4bit as the users of the engine mean it."""
+        """Replace a word such as 4bit by the format that users of the engine mean by it."""
         take_format(self, self.engine)
 
-    def asked(self, subject: Subject) -> FitAsked:
-        """What is asked about a loaded model."""
+    def question(self, subject: Subject) -> FitQuestion:
+        """The question about a loaded model."""
         shared = {name: vars(self)[name] for name in SHARED}
         if self.offload is not None:
             if self.engine not in {None, "llamacpp"}:
@@ -95,10 +95,10 @@ class FitOptions(OffloadOptions):
         longest = max(subject.model.max_seq_len or UNSTATED, self.context or 0)
         ram = 0 if self.offload is None else self.host().bytes
         dtype = self.dtype or subject.dtype or None
-        return FitAsked(memory, predict, dtype, self.context, longest, self.min_speed, ram)
+        return FitQuestion(memory, predict, dtype, self.context, longest, self.min_speed, ram)
 
     def on_device(self) -> FitOptions:
-        """The same with a memory in the place of the device. Raises ArchError for both."""
+        """The options with --memory as the device. Raises ArchError for both."""
         if self.memory is None:
             return self
         if self.device is not None:
@@ -112,15 +112,15 @@ SHARED = ("device", "batch_size", "engine", "kv_dtype", "utilization", *NO_OFFLO
 """Options that memory and predict have, too."""
 
 
-def asked_of(options: FitOptions, what: str) -> Asked:
-    """What is asked of many models on the device of the options."""
+def list_question(options: FitOptions, what: str) -> ListQuestion:
+    """The question about many models on the device of the options."""
     device = device_memory(options.device, None)
     if device is None:
         raise ArchError("fit needs a device to fit into", "archcli fit --device rtx-4090")
     name = device.name if device.n_devices == 1 else f"{device.n_devices}x{device.name}"
     in_ram = 0 if options.offload is None else options.host().bytes
     total = device.memory_bytes * device.n_devices + in_ram
-    return Asked(name, total, options.sort, options.context, options.min_speed, what)
+    return ListQuestion(name, total, options.sort, options.context, options.min_speed, what)
 
 
 def inputs_of(options: FitOptions) -> dict[str, Any]:
@@ -129,6 +129,6 @@ def inputs_of(options: FitOptions) -> dict[str, Any]:
     return {name: vars(options)[name] for name in names}
 
 
-def asking(options: FitOptions, model: str) -> Callable[[], FitAsked]:
-    """Asks about a model, which is loaded then."""
-    return lambda: replace(options, model=model).asked(given(model))
+def question_of(options: FitOptions, model: str) -> Callable[[], FitQuestion]:
+    """A function that loads a model and returns the question about it."""
+    return lambda: replace(options, model=model).question(given(model))

@@ -10,7 +10,7 @@ from archcli.errors import ArchError
 from archcli.measure.notes import context_notes
 from archcli.measure.report import Column, Report, Table
 from archcli.units import binary_bytes, decimals_of, three_figures
-from archcli.wings.serving.api.fitting.choice import Choice, FitAsked, Formats, Record, is_published
+from archcli.wings.serving.api.fitting.choice import Choice, FitQuestion, Formats, Record, is_published
 from archcli.wings.serving.memory.answers.question import check_question
 from archcli.wings.serving.memory.answers.tables import device_in_words, plan_in_words, title
 from archcli.wings.serving.predict.answers.limits import rate_in_words
@@ -34,9 +34,9 @@ SMALLER_CACHES = ("fp8", "q8_0")
 MOST_DEVICES = 8
 
 
-def fit_model(asked: FitAsked, *, verbose: bool = False) -> Report:
+def fit_model(fit: FitQuestion, *, verbose: bool = False) -> Report:
     """The verdict on one model and one device. Raises ArchError for a question without an answer."""
-    formats = Formats(asked)
+    formats = Formats(fit)
     check_question(formats.first.question)
     best = formats.best()
     shown = _nearest(formats) if best is None else best
@@ -62,47 +62,47 @@ def fit_model(asked: FitAsked, *, verbose: bool = False) -> Report:
     return Report(
         command="fit",
         model={},
-        inputs=_inputs(asked, shown),
+        inputs=_inputs(fit, shown),
         convention="" if best is None else CONVENTION,
         totals=totals,
         rows=rows,
         tables=tuple(_tables(better, best, smaller, shown, formats, verbose=verbose)),
-        notes=tuple(_notes(asked, best, shown, change)),
+        notes=tuple(_notes(fit, best, shown, change)),
         keys=KEYS,
-        title=title(shown.at(shown.context or asked.wanted[-1])),
-        headline=_headline(asked, best, formats),
+        title=title(shown.at(shown.context or fit.wanted[-1])),
+        headline=_headline(fit, best, formats),
     )
 
 
-def _inputs(asked: FitAsked, shown: Choice) -> Record:
-    """What was asked, with what was chosen where nothing was said."""
+def _inputs(fit: FitQuestion, shown: Choice) -> Record:
+    """The options, with the values chosen for those left out."""
     settings, device = shown.question.settings, shown.device
     return {
         "device": device.name,
         "n_devices": device.n_devices,
-        "context": asked.context,
+        "context": fit.context,
         "batch_size": settings.batch_size,
         "dtype": shown.format,
         "engine": shown.engine.name,
         "kv_dtype": settings.cache_dtype or settings.dtype,
         "plan": shown.question.plan.inputs(),
         "utilization": device.utilization,
-        "min_speed": asked.min_speed,
+        "min_speed": fit.min_speed,
     }
 
 
 def _offload(choice: Choice) -> Record:
     """What lies in RAM with the longest context, by JSON's key."""
-    question = choice.at(choice.context or choice.asked.wanted[-1])
+    question = choice.at(choice.context or choice.fit.wanted[-1])
     return question.offload_totals(question.answer())
 
 
-def _headline(asked: FitAsked, best: Choice | None, formats: Formats) -> str:
+def _headline(fit: FitQuestion, best: Choice | None, formats: Formats) -> str:
     """The verdict: `fits 2 x rtx-3090 as q4_k_m with 14,080 tokens of context; 16.8 tokens/s (14 to 20)`."""
     if best is None:
-        return _misfit(asked, formats)
-    tokens = asked.context or best.context or 0
-    longer = best.context is not None and asked.context is not None and best.context > asked.context
+        return _misfit(fit, formats)
+    tokens = fit.context or best.context or 0
+    longer = best.context is not None and fit.context is not None and best.context > fit.context
     up_to = f" (up to {best.context:,})" if longer else ""
     where, offload = device_in_words(best.device), _offload(best).get("offload")
     words = best.question.settings.offload.in_words if best.question.settings.offload else ""
@@ -122,29 +122,27 @@ def _of_each(choice: Choice) -> str:
 
 
 def _nearest(formats: Formats) -> Choice:
-    """The format that is nearest to what is asked: the one asked for, the fastest, or the smallest."""
-    asked = formats.asked
-    if asked.dtype is not None:
+    """The format that comes nearest to fitting: that of --dtype, the fastest, or the smallest."""
+    fit = formats.fit
+    if fit.dtype is not None:
         return formats.first
-    fitting = () if asked.min_speed is None else formats.fitting()
+    fitting = () if fit.min_speed is None else formats.fitting()
     return max(fitting, key=lambda choice: choice.rate, default=None) or formats.least()
 
 
-def _misfit(asked: FitAsked, formats: Formats) -> str:
+def _misfit(fit: FitQuestion, formats: Formats) -> str:
     least = _nearest(formats)
-    if asked.ram_bytes and asked.dtype is None:
-        ram = binary_bytes(asked.ram_bytes)
+    if fit.ram_bytes and fit.dtype is None:
+        ram = binary_bytes(fit.ram_bytes)
         return f"does not fit {device_in_words(least.device)} and {ram} of RAM in any format"
-    tokens = asked.wanted[-1]
-    if asked.min_speed is not None and least.holds(tokens):
+    tokens = fit.wanted[-1]
+    if fit.min_speed is not None and least.holds(tokens):
         rate = rate_in_words(least.tokens_per_s)
-        return (
-            f"too slow on {device_in_words(least.device)}: {rate} as {least.format}, not {asked.min_speed:g}"
-        )
+        return f"too slow on {device_in_words(least.device)}: {rate} as {least.format}, not {fit.min_speed:g}"
     needed = binary_bytes(least.at(tokens).answer().needed_bytes)
     there = binary_bytes(least.device.memory_bytes)
     of_each = "each needs" if least.device.n_devices > 1 else "needs"
-    smallest = "" if asked.dtype is not None else ", its smallest form,"
+    smallest = "" if fit.dtype is not None else ", its smallest form,"
     return (
         f"does not fit {device_in_words(least.device)}: as {least.format}{smallest} with {tokens:,} tokens "
         f"{of_each} {needed} of {there}"
@@ -158,12 +156,12 @@ def _change(formats: Formats, best: Choice | None) -> Record | None:
 
 def _enabling(formats: Formats) -> Iterator[Record]:
     """Changes with which a model fits that does not."""
-    asked, first = formats.asked, formats.first
-    if asked.dtype is not None:
+    fit, first = formats.fit, formats.first
+    if fit.dtype is not None:
         for choice in formats.below(first):
-            if formats.does(choice, asked.wanted[-1]) and not is_published(choice.format):
+            if formats.does(choice, fit.wanted[-1]) and not is_published(choice.format):
                 yield _changed("--dtype", choice.format, f"As {choice.format} it fits")
-    if asked.context is not None:
+    if fit.context is not None:
         least = _nearest(formats)
         if least.context is not None and formats.does(least, least.context):
             yield _changed("--context", least.context, f"As {least.format} {least.context:,} tokens fit")
@@ -173,39 +171,39 @@ def _enabling(formats: Formats) -> Iterator[Record]:
 
 def _offloading(formats: Formats) -> Iterator[Record]:
     """A part in RAM, with the largest format that fits so."""
-    if formats.asked.ram_bytes:
+    if formats.fit.ram_bytes:
         return
     # of a format that llama.cpp does not read, layers that cannot lie apart, a device that is RAM
     with suppress(ArchError):
-        best = Formats(formats.asked.offloading()).best()
+        best = Formats(formats.fit.offloading()).best()
         if best is not None:
             how = f"With a part in RAM it fits as {best.format}, {rate_in_words(best.tokens_per_s)}"
             yield _changed("--offload", "auto", how)
 
 
 def _more_devices(formats: Formats) -> Iterator[Record]:
-    """More of the same devices, in the format that is asked for or in the smallest that people use."""
+    """More of the same devices, in the format of --dtype or in the smallest usual one."""
     first = _nearest(formats)
     n = first.device.n_devices
     while n < MOST_DEVICES:
         n = min(2 * n, MOST_DEVICES)
         device = f"{n}x{first.device.name}"
         with suppress(ArchError):
-            more = Choice(formats.asked, first.dtype, device=device)
-            if formats.does(more, formats.asked.wanted[-1]):
+            more = Choice(formats.fit, first.dtype, device=device)
+            if formats.does(more, formats.fit.wanted[-1]):
                 yield _changed("--device", device, f"It fits {device} as {first.format}")
                 return
 
 
 def _lengthening(formats: Formats, best: Choice) -> Iterator[Record]:
     """A smaller cache, where the context is cut short by the device."""
-    asked = formats.asked
-    if best.context is None or best.context >= asked.longest:
+    fit = formats.fit
+    if best.context is None or best.context >= fit.longest:
         return
     for dtype in SMALLER_CACHES:
         if dtype in best.engine.cache_dtypes:
             with suppress(ArchError):
-                longer = Choice(asked, best.dtype, kv_dtype=dtype).context
+                longer = Choice(fit, best.dtype, kv_dtype=dtype).context
                 if longer is not None and longer > best.context:
                     yield _changed("--kv-dtype", dtype, f"A cache in {dtype} holds {longer:,} tokens")
 
@@ -270,8 +268,8 @@ def _run_by(choice: Choice) -> str:
     return f"{choice.engine.title} runs it{f', with a cache in {cache}' if cache else ''}"
 
 
-def _notes(asked: FitAsked, best: Choice | None, shown: Choice, change: Record | None) -> Iterator[str]:
-    if best is not None and shown.context and shown.context > shown.speed_at and asked.context is None:
+def _notes(fit: FitQuestion, best: Choice | None, shown: Choice, change: Record | None) -> Iterator[str]:
+    if best is not None and shown.context and shown.context > shown.speed_at and fit.context is None:
         full = shown.predicted(shown.context).get("tokens_per_s")
         if full:
             yield f"With all {shown.context:,} tokens in the cache: {rate_in_words(full)}."
@@ -286,6 +284,6 @@ def _notes(asked: FitAsked, best: Choice | None, shown: Choice, change: Record |
 
         yield from offload_notes(shown.question, offload)
         yield from rate_notes(shown.question.settings)
-    yield from context_notes(shown.question.model, asked.context or 0)
+    yield from context_notes(shown.question.model, fit.context or 0)
     if change is not None:
         yield change["text"]

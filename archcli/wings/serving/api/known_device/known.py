@@ -1,8 +1,11 @@
-"""A device as it is known, put together once of all files and measurements that say something of it.
+"""All that is known of a device, from files and measurements, put together in one place.
 
-Its memory is that of its datasheet, of this machine's driver, or as stated; its peaks and links are the
-datasheet's, or measured here; its constants are fitted to measurements, its own or those of the device that
-lends them; an engine has kernels of its own on it. What is not asked for is not read.
+- memory: of the datasheet, of this machine's driver, or of --memory;
+- peaks and links: of the datasheet, or measured on this machine;
+- constants: fitted to measurements of this device, or of the device that lends them;
+- an engine's kernels and constants.
+
+A file is read only when a question needs it.
 """
 
 from __future__ import annotations
@@ -25,15 +28,16 @@ if TYPE_CHECKING:
     from archcli.wings.serving.predict.engine_kernels.clock import EngineClock
 
 LINKS_OF_SERVERS = ("NVLink", "Infinity Fabric")
-"""How the links of devices begin that are not sold as cards for PCIe."""
+"""Names of links begin so for devices of servers; cards are joined by PCIe."""
 
 
 @dataclass(frozen=True)
 class KnownDevice:
-    """What is known of the device, or of the memory, that --device or --memory names.
+    """The device of --device, or the memory of --memory.
 
-    `text`: `[N×]NAME` as written. `budget`: the memory there is, with the datasheet of a named device.
-    `calibrations`: profiles of this machine, to which its constants are fitted.
+    text: `[N×]NAME` as written.
+    budget: its memory, with the datasheet of a named device.
+    calibrations: profiles of this machine, to which its constants are fitted.
     """
 
     text: str
@@ -42,7 +46,7 @@ class KnownDevice:
 
     @property
     def memory(self) -> DeviceMemory:
-        """What is fitted into: its bytes, how many there are, and what people run on it."""
+        """The memory that a model is to fit into: bytes, number of devices, usual software."""
         budget, sheet = self.budget, self.budget.datasheet
         return DeviceMemory(
             budget.name,
@@ -60,7 +64,7 @@ class KnownDevice:
 
     @cached_property
     def timed(self) -> PredictedDevice:
-        """The same with peaks, links and constants.
+        """The device with peaks, links and constants.
 
         Raises ArchError for a memory alone, for peaks that are not known, and for profiles of this machine
         beside any other device.
@@ -81,7 +85,7 @@ class KnownDevice:
     def run_by(
         self, engine: InferenceEngine, utilization: float | None, *, quantized: bool
     ) -> PredictedDevice:
-        """The device with what an engine takes of its memory, and the constants of an engine of its own."""
+        """The device with the part of its memory that an engine takes; for llama.cpp with its constants."""
         device = self.timed._replace(memory=self.memory.taken_by(engine, utilization))
         if engine.name != "llamacpp":
             return device
@@ -112,7 +116,7 @@ def device_or_memory(device: str | None, memory: str | int | None) -> KnownDevic
 
 
 def device_memory(device: str | None, memory: str | int | None) -> DeviceMemory | None:
-    """The memory of a device, or as stated; None where neither is given. Raises ArchError as above."""
+    """The memory of a device, or of --memory; None where neither is given. Raises ArchError as above."""
     known = device_or_memory(device, memory)
     return None if known is None else known.memory
 
@@ -125,14 +129,14 @@ def _family(budget: Budget) -> Family:
 
 
 def devices_per_node(figures: Mapping[str, SourcedFigure]) -> int:
-    """How many devices a link joins: as stated, 1 of those without a link, else as many as on a board."""
+    """The number of devices that a link joins: of the datasheet, else 1 without a link, else a board's."""
     if "devices_per_node" in figures:
         return int(figures["devices_per_node"].value)
     return DEVICES_PER_NODE if "link_gb_s" in figures else 1
 
 
 def known_gpus() -> tuple[DeviceMemory, ...]:
-    """The GPUs of `archcli devices` whose memory is known; of those that memory cannot tell apart, one."""
+    """The GPUs of `archcli devices` with known memory; one of those equal in memory and architecture."""
     from archcli.wings.serving.devices.datasheet import devices, load_datasheet  # reads a file for each
 
     gpus: dict[tuple[object, ...], DeviceMemory] = {}
@@ -147,7 +151,7 @@ def known_gpus() -> tuple[DeviceMemory, ...]:
 
 
 def _of_datasheet(sheet: Datasheet, memory: DeviceMemory) -> PredictedDevice:
-    """The device of a datasheet with the constants that its file has, or borrows."""
+    """The device of a datasheet with the constants of its file, its own or lent."""
     from archcli.wings.serving.predict.answers.question import PredictedDevice
     from archcli.wings.serving.predict.communication.collective import Fabric
     from archcli.wings.serving.predict.constants import Efficiency, Rates

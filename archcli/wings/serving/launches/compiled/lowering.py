@@ -1,4 +1,4 @@
-"""Lowering of a compiled pass: results written to memory, results inlined, and the order of launches.
+"""Lowering of a compiled pass: results that are written or inlined, and the order of launches.
 
 The rules are those of torch's compiler, inductor (PyTorch 2, doi:10.1145/3620665.3640366),
 with the bounds of its configuration. An element-wise launch is never written, unless a library reads it, the
@@ -26,7 +26,7 @@ def readers(launches: Sequence[DataflowLaunch]) -> dict[TensorMemory, list[int]]
 def compiled_order(
     launches: Sequence[DataflowLaunch], returned: Collection[TensorMemory]
 ) -> list[DataflowLaunch]:
-    """The launches that a pass needs, each moved right before its first reader.
+    """The launches of a pass without dead ones, each moved right before its first reader.
 
     As inductor's `reorder_for_locality`, from the last launch to the first. A launch with several results,
     or with a result that is split, stays in its place.
@@ -35,6 +35,7 @@ def compiled_order(
     makers = {region.memory: i for i in wanted for region in launches[i].writes}
     users = readers(launches)
     order, seen = list(wanted), set[int]()
+    # from the end, so that all readers of a launch are seen before it
     at = len(order) - 1
     while at >= 0:
         seen.add(order[at])
@@ -45,12 +46,14 @@ def compiled_order(
             if all(user in seen for user in users[region.memory] if user in wanted):
                 before = order.index(maker)
                 if before < at:
+                    # pop shifts this launch to at - 1; the insert shifts it back to at, the maker before it
                     order.insert(at - 1, order.pop(before))
         at -= 1
     return [launches[i] for i in order]
 
 
 def _stays(launch: DataflowLaunch) -> bool:
+    """Whether a launch keeps its place: it has several results, or one that is split."""
     return len(launch.writes) > 1 or any(region.memory.is_split for region in launch.writes)
 
 
@@ -75,17 +78,21 @@ COSTLY = {
 }
 """Kernels too costly to compute twice: logarithms and exponentials on a CPU (should_realize_on_reuse)."""
 SEVERAL = 2
+"""Uses of a result from which on it is not always inlined."""
 JOINED = "cat"
-"""The launch that joins tensors; on a CPU each is written straight into its part of the result."""
+"""The launch of torch.cat; on a CPU each input is written straight into its part of the result."""
 
 
 @dataclass(slots=True)
 class FusedGroup:
     """Launches that run in one loop, a fused kernel.
 
-    is_library: whether it is a call of a library, which fuses with nothing. members: numbers of its launches.
-    reads, written: regions that it reads from outside and writes.
-    elements, rows: sizes of its loops, and of those of its reductions.
+    is_library: a call of a library such as cuBLAS, which fuses with nothing.
+    members: numbers of its launches.
+    reads: regions that it reads from outside.
+    written: regions that it writes.
+    elements: sizes of its loops.
+    rows: sizes of the loops of its reductions.
     """
 
     is_library: bool
@@ -109,7 +116,7 @@ class FusedGroup:
 
 
 class Lowering:
-    """Groups the launches of a graph into fused loops; `returned` is the memory of its results."""
+    """Groups the launches of a graph into fused loops; `returned` is the memory of the graph's results."""
 
     def __init__(
         self, launches: Sequence[DataflowLaunch], returned: Collection[TensorMemory], backend: str
@@ -121,23 +128,23 @@ class Lowering:
     def written(self) -> Iterator[FusedGroup]:
         """A group for each result that is written, with the launches inlined into it.
 
-        Input of a library call is computed right before the call, and what is only returned in the end.
+        Inputs of a library call are written right before it. Results that nothing reads are written last.
         """
         for i, launch in enumerate(self.launches):
             if launch.kernel.name == JOINED and self.backend == "cpu":
                 yield from self._joined(i, launch)
                 continue
             if launch.kind is FusionKind.LIBRARY:
-                yield from self._now([region.memory for region in launch.reads])
+                yield from self._written_now([region.memory for region in launch.reads])
             group = self._computed(i, launch, launch.reads)
             if self._is_written(launch, group):
                 yield group
             else:
                 self.inlined |= dict.fromkeys([region.memory for region in launch.writes], group)
-        yield from self._now(self.returned)
+        yield from self._written_now(self.returned)
 
-    def _now(self, memories: Iterable[TensorMemory]) -> Iterator[FusedGroup]:
-        """Write the inlined groups of these memories."""
+    def _written_now(self, memories: Iterable[TensorMemory]) -> Iterator[FusedGroup]:
+        """Write the results in these memories that were left to inline."""
         for memory in memories:
             if memory in self.inlined:
                 yield self.inlined.pop(memory)
@@ -175,6 +182,7 @@ class Lowering:
         memories = [region.memory for region in launch.writes]
         if launch.kind is not FusionKind.POINTWISE or len(group.reads) > READS[self.backend]:
             return True
+        # of few inputs: inlined for a single reader; for several only if cheap and no library reads it
         users = [self.launches[user] for memory in memories for user in self.users.get(memory, ())]
         is_returned = any(memory in self.returned for memory in memories)
         if len(users) + is_returned < SEVERAL:

@@ -27,10 +27,12 @@ def conv2d(
     flops = 2 * x.shape[0] * places[0] * places[1] * weight.numel()
 
     def backward(g: Any) -> tuple[Any, ...]:
+        # the gradients of x and of the weight each take as many FLOPs as the forward
         products = flops * (needs_grad(x) + needs_grad(weight))
         work = StatedWork(products + (g.numel() if needs_grad(bias) else 0))
         return launch_gradients("convolution_backward", [g, x, weight], (x, weight, bias), work=work)
 
+    # a bias is added once per element of the output
     added = 0 if bias is None else shape[0] * shape[1] * places[0] * places[1]
     return launch(
         "convolution", [x, weight, bias], shape, x.dtype, backward=backward, work=StatedWork(flops + added)

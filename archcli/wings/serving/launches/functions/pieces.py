@@ -34,13 +34,16 @@ def repeat_interleave(x: Any, repeats: int, dim: int) -> Any:
 @in_torch
 def pad(x: Any, widths: Sequence[int], mode: str = "constant", value: float = 0) -> Any:
     shape = list(x.shape)
+    # torch pads from the last axis on: (left, right) of axis -1, then those of axis -2
     for i in range(len(widths) // 2):
         shape[-1 - i] += widths[2 * i] + widths[2 * i + 1]
+    # the gradient is cut by negative widths
     back = [-w for w in widths]
     return launch("constant_pad_nd", [x], tuple(shape), x.dtype, backward=lambda g: (pad(g, back),))
 
 
 def _created(name: str, shape: Sequence[Any], dtype: DType | None) -> Any:
+    """Launch a kernel that fills a new tensor, fp32 by default as in torch."""
     return launch(name, [], tuple(sizes_of(shape)), dtype or FP32)
 
 
@@ -61,6 +64,7 @@ def full(shape: Sizes, value: float, dtype: DType | None = None, device: Any = N
 
 @in_torch
 def arange(*bounds: Any, dtype: DType | None = None, device: Any = None) -> Any:
+    # as torch: one bound is the stop, two are start and stop
     start, stop, step = {1: (0, *bounds, 1), 2: (*bounds, 1)}.get(len(bounds), bounds)
     return _created("arange", (max(0, -((start - stop) // step)),), dtype or INT64)
 
@@ -73,6 +77,8 @@ def tensor(value: Any, dtype: DType | None = None, device: Any = None) -> Any:
 
 
 def _like(name: str) -> None:
+    """Define torch's `zeros_like`, `ones_like` or `full_like`."""
+
     def function(x: Any, *_: Any, dtype: DType | None = None, **__: Any) -> Any:
         return launch(name, [], x.shape, dtype or x.dtype, strides=preserved_strides(x))
 
@@ -107,12 +113,14 @@ def broadcast_tensors(*xs: Any) -> Any:
 
 def among_zeros(name: str, g: Any, shape: Sizes) -> Any:
     """The gradient of a whole tensor: `g` in the part that was sliced, zeros elsewhere."""
+    # the kernel fills the whole with zeros, then copies g into its part
     work = StatedWork(written=prod(shape) * g.itemsize + g.bytes)
     return launch(name, [g], shape, g.dtype, work=work)
 
 
 def narrow_by(x: Any, dim: int, start: int, stop: int, step: int = 1) -> Any:
-    """x[start:stop:step] along an axis: a view, whose backward writes into zeros."""
+    """x[start:stop:step] along an axis: a view; its backward writes the gradient into zeros."""
+    # rounded up without a float: 0:5:2 has 3 elements
     length = max(0, -(-(stop - start) // step))
     return view(
         x,
@@ -147,6 +155,7 @@ def getitem(x: Any, index: Any) -> Any:
         return x.index(indices)
     if Ellipsis in indices:
         at = indices.index(Ellipsis)
+        # None adds an axis and indexes none; the Ellipsis itself is one of the indices, hence + 1
         missing = x.ndim - sum(i is not None for i in indices) + 1
         indices[at : at + 1] = [slice(None)] * missing
     dim = 0
@@ -178,8 +187,9 @@ def _place(at: int | None, size: int, default: int) -> int:
 
 @operation
 def split(x: Any, sizes: Any, dim: int = 0) -> Any:
-    """Views of consecutive pieces: a tuple for a list of sizes, pieces to loop over for one size."""
+    """Views of consecutive pieces: a tuple for a list of sizes, `LoopPieces` for one size."""
     dim %= x.ndim
+    # inductor does not move a launch whose result is split
     x.storage.is_split = True
     if is_whole(sizes):
         length = x.shape[dim]
@@ -209,6 +219,7 @@ def _pieces(x: Any, dim: int, cuts: list[tuple[int, int, int]]) -> list[Any]:
 
 
 def _piece(x: Any, shape: Sizes, strides: Sizes, offset: int, times: int) -> ShapeTensor:
+    """A view of x that stands for `times` alike ones."""
     piece = ShapeTensor(shape, x.dtype, strides, x.storage, x.offset + offset)
     piece.repeats = times * current().repeats
     return piece
@@ -245,7 +256,7 @@ def without_axis(x: Any, dim: int, steps: list[tuple[int, int]]) -> list[Any]:
 
 @in_torch
 def cat(xs: Sequence[Any], dim: int = 0) -> Any:
-    """Tensors one after the other along an axis."""
+    """Concatenate tensors along an axis."""
     xs = list(xs)
     return _joined(xs, dim % xs[0].ndim, occurrences(xs))
 
@@ -272,12 +283,13 @@ def _joined(xs: list[Any], dim: int, times: list[int]) -> Any:
 
 
 def _read(xs: list[Any], times: list[int]) -> StatedWork:
+    """Bytes read, where x stands for several tensors of a loop."""
     return StatedWork(read=sum(x.bytes * n for x, n in zip(xs, times, strict=True)))
 
 
 @in_torch
 def stack(xs: Sequence[Any], dim: int = 0) -> Any:
-    """Tensors side by side along a new axis."""
+    """Stack tensors along a new axis."""
     xs = list(xs)
     return _stacked(xs, dim % (xs[0].ndim + 1), occurrences(xs))
 

@@ -1,7 +1,7 @@
-"""MemoryTape: the tape that follows storages. It writes rows, and a ledger of the storages alive.
+"""MemoryTape: a tape that writes rows, and a ledger of the storages that are alive.
 
-The layers of a pattern are traced three times: the first period, one that stands for all in the middle, and
-the last, so that what one layer hands to the next has the right maker.
+Layers that repeat are traced three times: the first period, one for all in the middle, and the last. So each
+tensor that one layer hands to the next has the right maker.
 """
 
 from __future__ import annotations
@@ -32,8 +32,11 @@ T = TypeVar("T", bound=CountTape)
 class Placement(NamedTuple):
     """Where a tensor lies: its storage, the bytes of an element, and the step and output that made it.
 
-    `layout` is None for a tensor that no operation made: it lies in the order of its axes. `graph` holds what
-    autograd would keep for the backward of a tensor that nothing reads, as long as that tensor lives.
+    storage: None for a weight or an input of the model.
+    width: bytes of an element.
+    value: the step and output that made it.
+    layout: None for a tensor that no operation made, which is contiguous.
+    graph: storages that autograd keeps for the backward of a tensor that nothing reads, while it lives.
     """
 
     storage: LiveStorage | None
@@ -47,7 +50,7 @@ class MemoryReader(Protocol):
     """Reads the memory of a run of an operation."""
 
     def __call__(self, op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool = False) -> OpMemory:
-        """What its backward keeps, where outputs lie, and with `alive` the most bytes alive in its run."""
+        """Tensors kept for the backward, storages of outputs; with `alive` the most bytes during the run."""
 
 
 class InPeriods(CountTape):
@@ -60,12 +63,12 @@ class InPeriods(CountTape):
     ) -> Iterator[tuple[int, Number]]:
         """The first period, one for the middle, and the last layers; a short group layer by layer."""
         if not is_whole(n_layers):
-            # a symbolic depth has no remainder: it is taken as three whole periods or more
+            # a symbolic depth has no remainder: assume three whole periods or more
             yield from ((i, 1) for i in range(period))
             yield from ((i + period, repetitions(n_layers, period, i) - 2) for i in range(period))
             yield from ((i + 2 * period, 1) for i in range(period))
             return
-        # with the remainder, so that the layers in the middle are whole periods
+        # the last layers include the remainder, so that those in the middle are whole periods
         last = period + n_layers % period
         if n_layers <= last + 2 * period:
             yield from ((i, 1) for i in range(n_layers))
@@ -73,7 +76,7 @@ class InPeriods(CountTape):
         times = (n_layers - period - last) // period
         yield from ((i, 1) for i in range(period))
         yield from ((i, times) for i in range(period, 2 * period))
-        # one number may stand for the depths of many candidates: to name layers by it would run each alone
+        # in a sweep n_layers holds the depths of many candidates: an index by it would differ among them
         start = n_layers - last if type(n_layers) is int else 2 * period
         yield from ((start + i, 1) for i in range(last))
 
@@ -85,7 +88,7 @@ class FilledTape(InPeriods, StateTape):
 
 
 class TracedRun(NamedTuple):
-    """A run of an operation: what its backward keeps, its outputs' places, and what it makes besides."""
+    """A run of an operation: tensors kept for its backward, places of its outputs, and temporaries."""
 
     kept: tuple[Kept, ...]
     places: list[Placement]
@@ -93,7 +96,7 @@ class TracedRun(NamedTuple):
 
 
 class MemoryTape(InPeriods):
-    """Writes a Row for each op, and its storages, kept tensors and moment into the ledger."""
+    """Writes a row for each op, and its storages, kept tensors and peak into the ledger."""
 
     __slots__ = ("execution", "ledger", "mixture", "read", "recomputed", "region")
     records = True
@@ -102,10 +105,10 @@ class MemoryTape(InPeriods):
         super().__init__(rows, *args, **options)
         self.ledger, self.execution = Ledger(), Execution()
         self.read: MemoryReader
-        # what a training pass recomputes, and the path of such a module around
+        # the modules that the backward recomputes, and the path of such a module around this one
         self.recomputed = Recomputed()
         self.region: str | None = None
-        # what all matrices of routed experts keep once: the expert of each token, where their tokens end
+        # indices that all matrices of routed experts share: the expert of each token, the end of its tokens
         self.mixture: dict[str, LiveStorage | None] = {}
 
     def _child(self, cls: type[T], **changes: Any) -> T:
@@ -132,7 +135,7 @@ class MemoryTape(InPeriods):
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Write the op's row, and note what is alive while it runs and what its backward keeps."""
         shapes, grads = [x.value.shape for x in xs], [x.value.grad for x in xs]
-        # costs are read where a backward may compute again: not without moments, and they are slow in symbols
+        # costs are needed only for the moments of a recomputing backward, and are slow with symbols
         costs = self.execution.records and self.ledger.follows
         answer = self._answer(op, shapes, grads, trained=trained, costs=costs)
         row, grad = self._row(op, shapes, answer, group), self.records and answer.grad
@@ -168,7 +171,7 @@ class MemoryTape(InPeriods):
         return Tensor(self, tensor.value._replace(place=Placement(None, width, value)))
 
     def call(self, module: Any, name: str, *args: Any, **options: Any) -> Any:
-        """Run the child's forward; what repeated layers leave in the cache is there for each of them."""
+        """Run the child's forward; the cache of a repeated layer counts for each repetition."""
         path = join(self.path, name)
         if self.region is None and self.recomputed(path) and self.execution.records:
             tree_map(lambda x: self._save(x, path), Tensor, args)
@@ -177,7 +180,7 @@ class MemoryTape(InPeriods):
         out = super().call(module, name, *args, **options)
         times = options.get("times", 1)
         if isinstance(out, tuple) and not (is_whole(times) and times == 1):
-            # out[0] is the stream, which the next layer replaces; the rest stays in every layer's cache
+            # out[0] is the residual stream, which the next layer replaces; the rest is each layer's cache
             tree_map(_repeat, Tensor, out[1:])
         return out
 
@@ -219,7 +222,7 @@ class MemoryTape(InPeriods):
     def _new(self, size: Number, path: str, pieces: Number = 1) -> LiveStorage:
         storage = LiveStorage(Allocation(size, self.times, path, pieces), self.ledger)
         if self.region is not None:
-            # a weak reference: the ledger must not hold what the forward has dropped
+            # a weak reference: the ledger must not keep alive a storage that the forward has dropped
             self.ledger.region(self.region).storages.append(ref(storage))
         return storage
 
@@ -262,7 +265,7 @@ class MemoryTape(InPeriods):
         """The most bytes of that module while the operation runs again, with the tensors that it keeps."""
         if self.region is None:
             return 0
-        # what autograd has saved, such as the region's input, is counted there already
+        # tensors that autograd has saved, such as the region's input, are counted in the ledger already
         region, saved = self.ledger.region(self.region), self.ledger.saved
         region.kept.update({key: storage.record for key, storage in kept.items() if key not in saved})
         return maximum(before, region.alive(saved))
@@ -290,7 +293,7 @@ class MemoryTape(InPeriods):
     def _kept(
         self, kept: Kept, xs: tuple[Tensor, ...], places: list[Placement], path: str
     ) -> LiveStorage | None:
-        """The storage of what is kept; None of a weight or an input of the model."""
+        """The storage of a kept tensor; None for a weight or an input of the model."""
         if isinstance(kept, In):
             return storage_of(xs[kept.which])
         if isinstance(kept, Out):
@@ -312,14 +315,14 @@ class GradlessMemoryTape(MemoryTape):
 class UnreadMemoryTape(MemoryTape):
     """A MemoryTape of a module whose output nothing reads.
 
-    Autograd notes its graph all the same, and lets go of it with the last tensor that leads to it.
+    Autograd records its graph nevertheless, and frees it with the last tensor that refers to it.
     """
 
     __slots__ = ()
 
     @property
     def gradless(self) -> type[CountTape]:
-        """The same: what nothing reads is held in either case."""
+        """The same kind of tape: unread tensors are held with or without gradients."""
         return type(self)
 
     def _parts(self, op: Op, shapes: list[Shape], grads: list[bool], *, trained: bool) -> tuple[Part, ...]:
@@ -335,7 +338,7 @@ class UnreadMemoryTape(MemoryTape):
 
 
 def storage_of(x: Tensor) -> LiveStorage | None:
-    """The storage of a tensor; None of a weight or an input of the model."""
+    """The storage of a tensor; None for a weight or an input of the model."""
     place = x.value.place
     return None if place is None else place.storage
 

@@ -1,4 +1,4 @@
-"""Totals and notes of towers in `archcli memory`: their weights and activations, tokens of media.
+"""Totals and notes on towers in `archcli memory`: weights, activations, and tokens of media.
 
 Imported only for a model with towers.
 """
@@ -20,6 +20,7 @@ Record = dict[str, Any]
 def tower_totals(question: MemoryQuestion) -> Record:
     """Bytes of the towers on a device, and tokens of each image or sound, by JSON's keys."""
     model, settings = question.model, question.settings
+    # a data-parallel replica serves its share of the batch
     per_device = settings if settings.phase == "train" else question.plan.of_replica(settings)
     passes = tower_passes(question.traced, per_device)
     held = {
@@ -34,12 +35,12 @@ def tower_totals(question: MemoryQuestion) -> Record:
 
 
 def tower_notes(question: MemoryQuestion, towers: Record) -> Iterator[str]:
-    """Notes on the figures of towers."""
+    """Notes on the bytes of towers."""
     model, settings = question.model, question.settings
     size = binary_bytes(sum(towers["weights_bytes"].values()))
-    format_of = ", whatever the format of the language model's matrices" if model.quantization else ""
+    regardless = ", whatever the format of the language model's matrices" if model.quantization else ""
     parts = " and ".join(towers["weights_bytes"])
-    yield f"Of the weights {size} are of {parts}, in {settings.dtype}{format_of}."
+    yield f"Of the weights {size} are of {parts}, in {settings.dtype}{regardless}."
     if question.plan.devices > 1:
         yield "Towers and projectors are whole on every device of the first stage."
     if not settings.media:

@@ -1,4 +1,4 @@
-"""The answer of `archcli memory` in a sentence: whether it fits, what `--fit` found, what would fit."""
+"""The first line of `archcli memory`: whether it fits, the result of `--fit`, or what would fit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_NAMED = 4
 
 
 def headline(question: MemoryQuestion, totals: Record) -> str:
-    """The answer: what `--fit` found, else whether it fits, else the peak; below it what serving takes."""
+    """The result of `--fit`, else whether it fits, else the peak; below it the memory of serving."""
     fitted, device = totals["fit"], question.device
     weights = f"{binary_bytes(totals['parts']['weights'])} of weights"
     if fitted is not None and "devices" in fitted:
@@ -46,7 +46,7 @@ def _moment(totals: Record) -> str:
 
 
 def _peak(question: MemoryQuestion, totals: Record) -> str:
-    """The peak in words, and bytes outside of the model where they alone exceed the memory."""
+    """The peak in words, with the bytes outside of the model if they make the difference."""
     where = " of the largest rank" if question.plan.devices > 1 else ""
     peak = f"{binary_bytes(totals['peak_bytes'])} at the peak{where}"
     device = question.device
@@ -65,7 +65,7 @@ def fits_in_words(device: DeviceMemory, subject: str = "", *, fits: bool) -> str
 
 
 def _serving(device: DeviceMemory, serving: Record) -> str:
-    """What serving the same model takes, for whoever means running it."""
+    """The memory of serving the same model, as some who ask about training mean running it."""
     peak = f"{binary_bytes(serving['peak_bytes'])} at the peak"
     what = f"one sequence of {serving['seq_len']:,} tokens, {serving['weights']}, {serving['engine']}"
     verdict = fits_in_words(device, SUBJECTS["serve"], fits=serving["fits"])
@@ -73,7 +73,7 @@ def _serving(device: DeviceMemory, serving: Record) -> str:
 
 
 def serving_record(question: MemoryQuestion) -> dict[str, Any]:
-    """What `headline` says of serving, by JSON's keys."""
+    """The memory of serving in the headline, by JSON's keys."""
     answer, device = question.answer(), question.device
     return {
         "seq_len": question.settings.tokens(question.model),
@@ -96,7 +96,7 @@ def _devices_that_fit(question: MemoryQuestion, fitted: Record) -> str:
 
 
 def _fitted(question: MemoryQuestion, device: DeviceMemory, fitted: Record) -> str:
-    """What `--fit` found: `174 sequences of 8,192 tokens fit into 8 x h100-sxm: 79.0 GiB at the peak`."""
+    """The result of `--fit`: `174 sequences of 8,192 tokens fit into 8 x h100-sxm: 79.0 GiB at the peak`."""
     settings, value = question.settings, fitted["value"]
     where, n = device_in_words(device), settings.batch_size
     peak = f"{binary_bytes(fitted['peak_bytes'])} at the peak"
@@ -115,7 +115,7 @@ def _fitted(question: MemoryQuestion, device: DeviceMemory, fitted: Record) -> s
 
 
 def fit_notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -> Iterator[str]:
-    """That `--fit` found nothing, and the one change with which it would fit."""
+    """Notes: `--fit` found nothing; the one change with which the model would fit."""
     fit, device = totals["fit"], question.device
     if fit is not None and device is not None and fit["value"] is None:
         yield f"--fit: nothing that was tried fits into {device.name}."
@@ -130,5 +130,5 @@ def fit_notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -
 
 
 def would_fit(change: Record) -> str:
-    """The change with which a model would fit that does not."""
+    """A sentence on a change: `With --dtype int8 it would fit: 9.0 GiB at the peak.`."""
     return f"With {change['change']} it would fit: {binary_bytes(change['peak_bytes'])} at the peak."

@@ -1,4 +1,4 @@
-"""Recomputations of a training step: bytes that each frees, and FLOPs that it repeats."""
+"""Settings of `--recompute` for a training step: bytes that each frees, FLOPs that it repeats."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ Record = dict[str, Any]
 def kept_rows(model: Model, traced: TracedPass) -> list[Record]:
     """A record for each row whose outputs the backward keeps, the most bytes per FLOP first.
 
-    Bytes are of all layers that the row stands for; `shared_with` are other rows that keep the same storages.
-    `recompute_flops` are those of the row's forward; `freed_bytes_per_flop` is None where they are 0.
+    kept_bytes: of all layers that the row stands for.
+    shared_with: other rows that keep the same storages.
+    recompute_flops: of the row's forward.
+    freed_bytes_per_flop: None where these are 0.
     """
     if not traced.ledger.saved:
         return []
@@ -78,13 +80,18 @@ def _forward_flops(index: LayerIndex, traced: TracedPass) -> Counter[str]:
 
 Progress = Callable[[str], None]
 MOST_PATTERNS = 8
-"""The most patterns that are combined, those that free the most bytes per FLOP."""
+"""The most patterns that are combined: those with the most bytes per FLOP, as sets grow with 2^n."""
 
 
 class Recomputation(NamedTuple):
-    """A setting of `--recompute`: its peak and that peak's moment, bytes kept, and FLOPs repeated.
+    """A setting of `--recompute`, and the memory and FLOPs of a step with it.
 
-    `needed_bytes` are the peak and what is beyond the model. `freed_bytes` are kept without recomputation.
+    setting: `none`, `layer`, `attention`, or patterns such as `layers.*.ffn`.
+    peak_bytes, moment: the peak, and the moment of it.
+    needed_bytes: the peak, and memory of a device that the model does not count, as its context.
+    kept_bytes: activations that are kept for the backward.
+    repeated_flops: FLOPs of the forward that run twice.
+    freed_bytes: kept without recomputation, and not with this setting.
     """
 
     setting: str
@@ -120,7 +127,7 @@ def recompute_with(question: MemoryQuestion, setting: str) -> Recomputation:
 
 
 def recomputations(question: MemoryQuestion, tell: Progress) -> list[Recomputation]:
-    """The setting none, and each single pattern that frees anything, the most bytes per FLOP first."""
+    """`none`, and each single pattern that frees memory, the most bytes per FLOP first."""
     none = recompute_with(question, "none")
     useful: dict[tuple[int, int], Recomputation] = {}
     for pattern in _patterns(question):
@@ -133,16 +140,14 @@ def recomputations(question: MemoryQuestion, tell: Progress) -> list[Recomputati
 
 
 def cheapest(question: MemoryQuestion, tell: Progress) -> Recomputation | None:
-    """The recomputation that fits for the fewest FLOPs: a single pattern, or several of disjoint modules.
-
-    Sets of patterns are tried in the order of the FLOPs that they repeat.
-    """
+    """The recomputation that fits with the fewest FLOPs: one pattern, or several of disjoint modules."""
     device = question.device
     if device is None:
         return None
     single = recomputations(question, tell)
     fitting = [setting for setting in single if setting.needed_bytes <= device.memory_bytes]
     best = min(fitting, key=lambda fit: (fit.repeated_flops, fit.peak_bytes), default=None)
+    # by FLOPs: the first set that fits is the cheapest
     for patterns in _disjoint_sets(single):
         if best is not None and _flops(patterns) >= best.repeated_flops:
             break
@@ -156,7 +161,7 @@ def cheapest(question: MemoryQuestion, tell: Progress) -> Recomputation | None:
 
 def _disjoint_sets(single: list[Recomputation]) -> list[tuple[Recomputation, ...]]:
     """Sets of several patterns, none within another, by the FLOPs that they repeat."""
-    # without a star are "none" and the named settings, "attention" and "layer"
+    # no star: "none", "attention" and "layer", which are not combined
     patterns = [pattern for pattern in single if "*" in pattern.setting][:MOST_PATTERNS]
     sets = chain.from_iterable(combinations(patterns, n) for n in range(2, len(patterns) + 1))
     return sorted(filter(_are_disjoint, sets), key=_flops)
@@ -174,7 +179,7 @@ def _patterns(question: MemoryQuestion) -> Iterator[str]:
     """Modules of layers, operations whose outputs no other operation keeps, and the named settings."""
     whole = question.changed(recompute="none").answer().largest.traced
     kept = folded_rows(kept_rows(question.model, whole))
-    # to recompute an operation frees nothing where another keeps its output
+    # recomputing an operation frees nothing if another operation keeps its output
     unshared = {row["path"] for row in kept if not row["shared_with"]}
     operations = {folded_path(row.path) for row in whole.rows}
     for path in _in_layers(module_paths(question.model)):

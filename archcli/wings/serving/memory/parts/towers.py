@@ -1,7 +1,7 @@
-"""The memory of towers beside a language model: weights, passes over images and sounds, kept vectors.
+"""The memory of towers beside a language model: weights, passes over images and sounds, outputs.
 
-Towers run before the language model, one medium after the other, on the first stage's devices. What they make
-waits until the language model has read it. Imported for models with towers alone.
+Towers run before the language model, one medium after the other, on the first stage's devices. Their output
+stays until the language model has read it. Imported only for models with towers.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.traced import MemoryMoment, TracedModel, TracedPass, trace_memory
 
 SEPARATE = 3
-"""Layers of a group that a trace of memory visits one by one: the first, one in the middle, the last."""
+"""Layers of a group that a trace of memory visits: the first, one in the middle, the last."""
 
 
 class TowerPass(NamedTuple):
-    """The pass of a tower over one medium of each sequence, and the bytes that it hands on.
+    """The pass of a tower over one medium of each sequence.
 
-    `features` are what the language model reads, `states` those behind layers that the pass holds, and that
-    its trace, which visits like layers once, does not see.
+    features: bytes of its output, which the language model reads.
+    states: bytes of states after layers that the pass holds (taps) and the trace misses, as it visits like
+    layers once.
     """
 
     tower: Tower
@@ -38,7 +39,7 @@ class TowerPass(NamedTuple):
 
     @property
     def outputs(self) -> list[tuple[Any, Number]]:
-        """What made the projected vectors, and those of taps, and the bytes of each."""
+        """The outputs, projected vectors and taps: the operation behind each, and its bytes."""
         values = [x.value for x in _outputs(self.traced)]
         return [(x.place.value, prod(x.shape) * x.place.width) for x in values]
 
@@ -49,7 +50,7 @@ class TowerPass(NamedTuple):
 
 
 class TrainedTowers(NamedTuple):
-    """Bytes of the gradients of towers that train, and of the optimizer beside those of the model."""
+    """Bytes that training adds for towers: gradients, optimizer states, temporaries of the update."""
 
     gradients: Number
     states: Number
@@ -105,7 +106,8 @@ def _handed(tower: Tower, medium: Medium, traced: TracedPass, batch_size: Number
     output = _outputs(traced)[0].value
     shape, width = output.shape, output.place.width
     size = prod(shape) * width
-    if tower.newline:  # tiles are put together to rows, each with a newline at its end
+    # tiles are joined to one image, with a newline vector after each row: another number of tokens
+    if tower.newline:
         size = batch_size * tower.tokens_of(medium) * shape[-1] * width
     encoder: Any = tower.model  # a TowerModel is a Model
     state = traced.request.batch_size * traced.request.seq_len * encoder.d_model * width
@@ -113,23 +115,24 @@ def _handed(tower: Tower, medium: Medium, traced: TracedPass, batch_size: Number
 
 
 def unseen_states(tower: Tower) -> int:
-    """How many states behind layers a trace takes for the last layer's input: those of like layers before."""
+    """How many tapped states a trace misses: those after the like layers in the middle."""
     encoder: Any = tower.encoder
     layers: int = encoder.groups[0].n_layers if encoder.groups else 0
     if layers <= SEPARATE:
         return 0
     if len(encoder.groups) == 1:
         return len([behind for behind in tower.behind if 1 < behind < layers - 1])
-    # in front of further layers one of them is seen: the peak is where the last layer's input is gone
+    # with further groups of layers one of them is seen: the peak is after the last layer's input was freed
     return max(len({behind for behind in tower.behind if 1 < behind < layers}) - 1, 0)
 
 
 def _inference(
     moments: Sequence[MemoryMoment], passes: Sequence[TowerPass], settings: MemorySettings, weights: Number
 ) -> Iterator[MemoryMoment]:
-    """The passes of the towers, and behind them that of the language model, beside what they made."""
+    """The moments of the towers, then those of the language model with the towers' output."""
     first = moments[0]._replace(weights=moments[0].weights + weights)
-    # of a prefill in chunks the last one is shown, and an engine's cache is there from the start
+    # moments of a chunked prefill are of its last chunk, with a cache that is empty while towers run; an
+    # engine allocates its cache at the start
     cache = first.cache if settings.served or settings.chunk is None or settings.past else 0
     waiting: Number = 0
     for it in passes:
@@ -156,7 +159,7 @@ def _training(
         for moment in moments
     )
     accumulated = trained.gradients if plan.sums_gradients(settings) else 0
-    # of the micro batches that wait for their backward in later stages
+    # micro batches in flight: their backward has yet to come back from later stages
     earlier = -(-in_flight(plan, 0) // plan.virtual_stages) - 1
     kept_of_towers = sum(it.kept for it in passes)
     kept_earlier: Number = earlier * kept_of_towers
@@ -164,7 +167,7 @@ def _training(
     yield from _forward(begin, passes)
     kept, waiting = kept_earlier + kept_of_towers, sum(it.features for it in passes)
     for moment in step:
-        # what the towers made is let go when the forward of the language model returns
+        # the output of the towers is freed when the forward of the language model returns
         more = waiting if moment.stage == "forward" else 0
         yield moment._replace(
             gradients=moment.gradients + accumulated,
@@ -190,7 +193,7 @@ def _forward(begin: MemoryMoment, passes: Sequence[TowerPass]) -> Iterator[Memor
 
 
 def _backward(last: MemoryMoment, passes: Sequence[TowerPass], accumulated: Number) -> Iterator[MemoryMoment]:
-    """The backward of the towers behind that of the language model, the last medium first."""
+    """The backward of the towers, after that of the language model, the last medium first."""
     from archcli.wings.serving.memory.training.backward import Backward  # of training alone
 
     gradients, kept = accumulated, sum(it.kept for it in passes)
@@ -216,7 +219,7 @@ def _backward(last: MemoryMoment, passes: Sequence[TowerPass], accumulated: Numb
 
 
 def _trained(known: TracedModel, settings: MemorySettings) -> TrainedTowers:
-    """What training adds for the towers that a medium runs through: others get no gradients."""
+    """Bytes that training adds for the towers that read a medium: others get no gradients."""
     model = known.model
     towers = {id(tower): tower for tower in map(model.tower_of, settings.media)}
     if not towers or model.lora is not None:
@@ -229,7 +232,7 @@ def _trained(known: TracedModel, settings: MemorySettings) -> TrainedTowers:
     of_towers = [
         tensor
         for tower in towers.values()
-        # with costs, as what nothing reads has none in the backward
+        # rows with costs: a weight that nothing reads gets no gradient, which the backward's costs tell
         for tensor in trained_tensors(tower_rows(tower, tower.usual), *widths)
     ]
     rule, of_text = optimizer(settings.optimizer, settings.backend), [*trained_tensors(rows, *widths)]

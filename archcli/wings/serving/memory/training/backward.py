@@ -1,4 +1,4 @@
-"""The backward of a traced pass: what is alive while gradients flow from the loss to the first layer."""
+"""The backward of a traced pass: bytes alive while gradients flow from the loss to the first layer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BackwardMoment(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Buffer:
-    """A gradient that flows from one operation to another: its bytes, and how many tensors share it."""
+    """The gradient of an activation: its bytes, and how many tensors share it."""
 
     size: Number
     holders: int = 1
@@ -36,9 +36,9 @@ class Buffer:
 class Backward:
     """Runs the steps of a forward in reverse, operation by operation, as torch's engine does.
 
-    Where it `accumulates`, every weight has a gradient of earlier micro batches, to which new ones are added.
-    A tensor that was used twice gets its gradients added up in place, if no other tensor shares the first. A
-    weight keeps its first gradient; the sum with a later one takes a third tensor.
+    With `accumulates` every weight has a gradient of earlier micro batches, to which new ones are added. Two
+    gradients of an activation are added in place, if no other tensor shares the first. A weight keeps its
+    first gradient; the sum with a second one takes a third tensor.
     """
 
     ledger: Ledger
@@ -49,13 +49,13 @@ class Backward:
     gradients: Number = 0
     """Bytes of the gradients that weights keep after the backward."""
     flowing: Number = 0
-    """Bytes of the flowing gradients."""
+    """Bytes of gradients of activations."""
     buffers: dict[Key, Buffer] = field(default_factory=dict)
-    """The flowing gradients, by their tensor."""
+    """Gradients of activations, by their tensor."""
     of_weights: set[int | str] = field(default_factory=set)
     """Weights that have their gradient."""
     uses: Counter[str] = field(default_factory=Counter)
-    """How many gradients each weight has yet to get."""
+    """How many more gradients each weight will get."""
     sums: dict[str, Buffer] = field(default_factory=dict)
     """The sum so far of a weight's gradients, where it accumulates."""
     first_use: dict[int, int] = field(default_factory=dict)
@@ -87,13 +87,14 @@ class Backward:
             self.sums[weight] = self._buffer(size)
 
     def _block(self, block: list[int]) -> None:
-        """Run the steps of layers that repeat: once, and noted for the first repetition and the last."""
+        """Run the steps of repeated layers once, and note moments of the first and the last layer."""
         times = self.ledger.steps[block[0]].row.times
         before = (self.kept, self.gradients, self.flowing, len(self.moments))
         for region, numbers in groupby(block, lambda number: self.ledger.steps[number].region):
             self._region(region, list(numbers))
         if is_whole(times) and times == 1:
             return
+        # in between, bytes change by the same amount with each layer: a peak is in the first or the last
         kept, gradients = (self.kept - before[0]) * (times - 1), (self.gradients - before[1]) * (times - 1)
         last = [
             moment._replace(kept=moment.kept + kept, gradients=moment.gradients + gradients)
@@ -116,9 +117,9 @@ class Backward:
                 self.kept = self.kept - allocation.size
 
     def _recompute(self, numbers: list[int]) -> dict[int, Allocation]:
-        """Run the steps forward again: the tensors that their backward needs are alive from now on.
+        """Run the steps forward again, which makes the tensors that their backward needs.
 
-        torch stops as soon as it has the last of them.
+        torch stops once it has the last of them: moments after that are dropped.
         """
         recomputed: dict[int, Allocation] = {}
         before, last = self.kept, len(self.moments) + 1
@@ -139,8 +140,8 @@ class Backward:
     def _step(self, number: int, recomputed: Mapping[int, Allocation] | None) -> None:
         """Run the backward of one operation: make its gradients, free the tensors that it kept and read.
 
-        Sums of two gradients of one tensor come after that. What was recomputed is let go as soon as it is
-        read, before a bias's gradient is summed up.
+        Then add up two gradients of one tensor. A recomputed tensor is freed as soon as it is read, before
+        the gradient of a bias is summed up.
         """
         step = self.ledger.steps[number]
         read = [self.buffers.pop((value.maker, value.output), None) for value in step.outputs]
@@ -260,6 +261,6 @@ def _uses(ledger: Ledger) -> Counter[str]:
 
 
 def _blocks(steps: list[Step]) -> Iterator[list[int]]:
-    """The numbers of the steps in reverse, those of layers that repeat equally often together."""
+    """The numbers of the steps in reverse, grouped by how often their layer repeats."""
     numbers = range(len(steps) - 1, -1, -1)
     yield from (list(block) for _, block in groupby(numbers, lambda number: repr(steps[number].row.times)))

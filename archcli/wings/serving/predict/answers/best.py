@@ -1,4 +1,4 @@
-"""The fastest plan of several devices that fits, which --fit time asks for."""
+"""`predict --fit time`: the fastest parallel plan that fits into several devices."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Record = dict[str, Any]
 
 
 class FastestPlan(NamedTuple):
-    """The result of the search for a plan: by JSON's keys, and in sentences."""
+    """The result of the search: by JSON's keys, and in sentences."""
 
     record: Record
     sentences: tuple[str, ...]
 
 
 def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FastestPlan]:
-    """The question with its fastest plan, and the search's result. Raises ArchError where no plan fits.
+    """The question with the fastest plan, and the result of the search. Raises ArchError where none fits.
 
     Plans of serving are compared by one decoded token of each sequence, with all others in the cache.
     """
@@ -56,9 +56,11 @@ def _no_plan(question: PredictQuestion, n_devices: int, n_tried: int) -> ArchErr
         hint = "leave --cp out" if trains else f"-b {n_devices}, a sequence for each, or fewer devices"
         return ArchError(f"no plan shares the model among {devices}", hint)
     smaller = ["more devices", "shorter sequences"]
-    if trains and question.settings.recompute != "none":  # left out, each recomputation is tried
+    # without --recompute the search tries each recomputation
+    if trains and question.settings.recompute != "none":
         smaller.append("leave --recompute out")
-    if not trains and question.settings.batch_size > 1:  # training tries micro batches of one sequence
+    # in training the search tries micro batches of one sequence anyway
+    if not trains and question.settings.batch_size > 1:
         smaller.append("fewer sequences")
     return ArchError(f"none of {n_tried:,} plans fits into {devices}", either(smaller))
 

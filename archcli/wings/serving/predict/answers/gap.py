@@ -1,4 +1,4 @@
-"""Explanations of a time beyond the expected one: other ways to run, and slower parts.
+"""Explanations of a measured time above the expected one: other ways to run, and slower parts.
 
 Another way to run it (unfused attention, no compiler, no engine) is predicted as a question of its own. A
 part of the prediction (communication, computing, launches) may take longer, up to a limit stated here. That
@@ -45,7 +45,7 @@ IN_RAM = "layers left in RAM (-ngl), "
 class Explanation(NamedTuple):
     """An explanation of a gap: its description, added seconds, and the option that predicts it.
 
-    Of what is faster the seconds are below zero.
+    The seconds of a faster way are negative.
     """
 
     what: str
@@ -67,7 +67,7 @@ class Explanation(NamedTuple):
 class Gap(NamedTuple):
     """A pass that took longer than expected: the question, its prediction, and the measured seconds.
 
-    `late_s` are those that a token is expected to wait for prefills of other sequences.
+    late_s: expected seconds that a token waits for prefills of other sequences.
     """
 
     question: PredictQuestion
@@ -82,7 +82,7 @@ class Gap(NamedTuple):
 
     @property
     def alone_s(self) -> float:
-        """Expected seconds without what a token waits for others."""
+        """Expected seconds without waiting for other sequences."""
         return self.prediction.seconds.expected - self.late_s
 
     def explanations(self) -> list[Explanation]:

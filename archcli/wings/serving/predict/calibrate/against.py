@@ -1,4 +1,4 @@
-"""Measured beside predicted: seconds of a profiled pass by class of operation."""
+"""Compare measured and predicted seconds of a profiled pass, by class of operation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from archcli.wings.serving.recorded.schema.records import PredictedClass
 
 WHOLE, COMPUTING = "whole pass", "all but communication"
 BESIDE = f"{FRAMEWORK} + {UNATTRIBUTED}"
-"""The class of all time beside kernels: measured as two, predicted as one."""
+"""The class of all time outside of kernels: measured as two classes, predicted as one."""
 COLUMNS = (
     Column("class", "class"),
     Column("measured_s", "measured", "seconds"),
@@ -32,7 +32,7 @@ NONE = Seconds()
 
 def seconds_by_class(kernels: Iterable[KernelRun], clock: KernelClock, phase: str) -> dict[str, Seconds]:
     """Predicted seconds of a pass by class, with those of the framework where its constants are known."""
-    # an iterator would be empty for the calls of operations
+    # read twice: operation_calls below would get an empty iterator
     kernels = [*kernels]
     predicted: dict[str, Seconds] = {}
     for run in kernels:
@@ -46,7 +46,7 @@ def seconds_by_class(kernels: Iterable[KernelRun], clock: KernelClock, phase: st
 
 
 def compared(measured: Mapping[str, float], predicted: Mapping[str, Seconds]) -> list[PredictedClass]:
-    """A record for each class that takes time, the slowest first, and one of all that is predicted.
+    """A record for each class that takes time, the slowest first, and one for the whole pass.
 
     Without constants, among them those of the framework, `predicted` holds floors alone.
     """

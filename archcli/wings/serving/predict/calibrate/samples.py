@@ -1,4 +1,4 @@
-"""Samples: measured rows of profiles, and the kernels that ran in them."""
+"""Samples to fit constants to: measured rows of profiles, and the kernels of each."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ from archcli.wings.serving.predict.rank.kernels import operation_calls
 from archcli.wings.serving.predict.times import NO_TERMS, roofline
 from archcli.wings.serving.recorded.operators import GRADIENT_SUMS, operator_name
 
-# the fit takes the logarithm of measured seconds
 LEAST_S = 1e-9
+"""Lower limit of measured seconds: the fit takes their logarithm."""
 LEAST_SHARE, LEAST_LAUNCHES = 0.9, 0.5
-"""The least shares, of a row's floor time and of its launches, of the kind of kernels that it stands for."""
+"""A row stands for a kind of kernels with 90% of its floor time and half of its launches or more."""
 
 
 class MeasuredRun(NamedTuple):
     """A profile: its file, kernels, seconds of rows by path, and seconds outside of kernels.
 
-    `sizes` identifies the pass: the model and the settings of its run. `trains`: it has a backward.
+    name: of the file.
+    sizes: identifies the pass: the model and the settings of its run.
+    kernels: predicted launches.
+    seconds: measured, of rows by path.
+    framework_s: measured outside of kernels.
+    trains: it has a backward.
     """
 
     name: str
@@ -33,9 +38,14 @@ class MeasuredRun(NamedTuple):
 
 
 class SampleWork(NamedTuple):
-    """Equal kernels of a row: their kind, the bare terms of one, their number, and their size.
+    """Equal kernels of a row.
 
-    `bound`: the least of each expected term. `floor_s`: seconds of one kernel at the floor.
+    kind: matrix products of a dtype, or a class of memory-bound kernels.
+    bare: terms of one kernel at the rates of the datasheet.
+    bound: the least value of each expected term.
+    floor_s: seconds of one kernel at the floor.
+    times: how many there are.
+    size: (kernel, FLOPs, bytes): equal for kernels that take equally long.
     """
 
     kind: str
@@ -47,14 +57,18 @@ class SampleWork(NamedTuple):
 
     @property
     def least(self) -> float:
-        """Seconds of all at the floor."""
+        """Seconds of all `times` kernels at the floor."""
         return self.times * self.floor_s
 
 
 class RowSample(NamedTuple):
     """A measured row that stands for one kind of kernels, and its share of the seconds of its pass.
 
-    `others_s`: seconds of kernels of other kinds, at their floor. Rows of one `size` are held out together.
+    kind, works: the kind, and the kernels of it.
+    seconds: measured, of all kernels of the row.
+    others_s: seconds of kernels of other kinds, at their floor.
+    share: of the seconds of the pass.
+    In cross-validation rows of equal `size` are held out together.
     """
 
     kind: str
@@ -70,14 +84,14 @@ class RowSample(NamedTuple):
 
 
 def row_name(run: KernelRun) -> str:
-    """The path of a profile's row that has a kernel."""
+    """The path of the profile's row in which a kernel is measured."""
     return GRADIENT_SUMS if run.stage == "sums" else operator_name(run.path)
 
 
 def samples_of(run: MeasuredRun, rates: Rates) -> Iterator[RowSample]:
-    """The rows of a profile that stand for one kind of kernels; others in them count at their floor.
+    """The rows of a profile that stand for one kind of kernels; other kinds in them count at their floor.
 
-    Raises ArchError where the profile has other rows than the model, such as those of a lesser depth.
+    Raises ArchError where the profile has rows that the model lacks, as after a profile with --depth.
     """
     rows: dict[str, list[SampleWork]] = {}
     for kernel in run.kernels:
@@ -95,7 +109,7 @@ def samples_of(run: MeasuredRun, rates: Rates) -> Iterator[RowSample]:
 
 
 def framework_sample(run: MeasuredRun, rates: Rates) -> RowSample:
-    """The time of a pass beside its kernels as one row of equal calls, each writing the mean bytes."""
+    """The time of a pass outside of kernels as one row of equal calls, each writing the mean bytes."""
     calls = [*operation_calls(run.kernels, "train" if run.trains else "forward")]
     number = sum(call.times for call in calls)
     written = sum(call.times * call.kernel.written for call in calls)
@@ -113,7 +127,7 @@ def work_of(run: KernelRun, rates: Rates) -> SampleWork:
 
 
 def _joined(works: Iterable[SampleWork], kind: str) -> tuple[SampleWork, ...]:
-    """The kernels of a kind, with equal ones of several layers as one entry."""
+    """The kernels of a kind; equal ones of several layers are one entry."""
     often: dict[SampleWork, float] = {}
     for work in works:
         if work.kind == kind:
@@ -123,7 +137,7 @@ def _joined(works: Iterable[SampleWork], kind: str) -> tuple[SampleWork, ...]:
 
 
 def _kind(works: Iterable[SampleWork]) -> str:
-    """The kind that a row stands for; empty where there is none."""
+    """The kind of kernels that a row stands for; empty for a mixed row."""
     works = [*works]
     least: dict[str, float] = {}
     number: dict[str, float] = {}

@@ -25,16 +25,20 @@ FAMILIES = ("gpu", "metal", "cpu")
 KINDS = ("normalization", "gated_activation", "addition", "elementwise", "movement", "gather")
 """All kinds of memory-bound kernels."""
 COMPUTED = ("bf16", "fp16")
+"""Dtypes of products that `peak` gives a rate."""
 EXPONENT = 2.0
+"""2-norm: time is sqrt(compute² + memory²)."""
 VECTORS = 8
 """The most vectors that it multiplies with a matrix one by one, its MMVQ_MAX_BATCH_SIZE."""
 FP32 = "fp32"
 
 
-class WholeRuns(NamedTuple):
-    """The constants of a family on a device.
+class LlamaCppConstants(NamedTuple):
+    """llama.cpp's constants of a family of devices, on one device.
 
-    speed: the family's entry of the YAML. form: of the weights, quantized or plain. rates: of the device.
+    speed: the family's entry of llamacpp.yaml.
+    form: of the weights, `quantized` or `plain`.
+    rates: the device's peaks and bandwidth.
     """
 
     speed: Mapping[str, Any]
@@ -42,8 +46,8 @@ class WholeRuns(NamedTuple):
     rates: Rates
 
     @classmethod
-    def of(cls, speed: Mapping[str, Any], form: str, rates: Rates) -> WholeRuns:
-        """The constants on a device of these datasheet rates."""
+    def of(cls, speed: Mapping[str, Any], form: str, rates: Rates) -> LlamaCppConstants:
+        """The constants on a device with these rates of its datasheet."""
         peaks = {**rates.peaks, **dict.fromkeys(COMPUTED, peak(rates))}
         return cls(speed, form, rates._replace(peaks=peaks))
 
@@ -53,7 +57,7 @@ class WholeRuns(NamedTuple):
         return self.efficiency(request.phase, int(request.batch_size) * tokens)
 
     def efficiency(self, phase: str, vectors: int) -> Efficiency:
-        """The constants of a phase in the form of a device's, for `vectors` multiplied with each matrix."""
+        """The constants of a phase as a device's `Efficiency`; `vectors` are multiplied with each matrix."""
         of_phase = self.speed["generation" if phase == "decode" else "prompt"]
         origin = {key: of_phase[key] for key in ("rows", "error", "low", "high")}
         origin |= {key: self.speed[key] for key in ("launch_us", "memory", "table", "fitted")}
@@ -73,12 +77,14 @@ class WholeRuns(NamedTuple):
     def _compute(self, dtype: str, vectors: int) -> float:
         """The fraction of a dtype's peak that products reach with so many vectors."""
         peaks = self.rates.peaks
-        ordinary = peaks.get(FP32, peaks[dtype]) / peaks[dtype]
-        one_by_one = self.speed["generation"][self.form] * ordinary
+        # products of one vector run outside of the matrix units: their fraction is of fp32's peak
+        outside = peaks.get(FP32, peaks[dtype]) / peaks[dtype]
+        one_by_one = self.speed["generation"][self.form] * outside
+        # 16 vectors take the time of 8, at twice the FLOP/s, until the matrix units are slower
         return float(min(self.speed["prompt"][self.form], one_by_one * max(1.0, vectors / VECTORS)))
 
 
 def peak(rates: Rates) -> float:
     """FLOP/s of products in half precision; half of the int8 peak (sums in fp16) where that is more."""
-    known = rates.peaks
-    return max(*(known.get(name, 0.0) for name in ("bf16", "fp16", FP32)), known.get("int8", 0.0) / 2)
+    peaks = rates.peaks
+    return max(*(peaks.get(name, 0.0) for name in ("bf16", "fp16", FP32)), peaks.get("int8", 0.0) / 2)

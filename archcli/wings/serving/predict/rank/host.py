@@ -1,7 +1,7 @@
-"""Host: torch's time on the processor to launch the kernels of a pass.
+"""Host: the CPU time of torch to launch the kernels of a pass.
 
-Python calls each operation, torch's dispatcher finds its kernel, the driver puts it into a queue. The host
-runs ahead of the device: a pass takes as long as the slower of the two, each summed over all of the pass.
+Python calls an operation, torch's dispatcher finds its kernel, the driver puts it into a queue. The host runs
+ahead of the device: a pass takes the longer of two sums over the pass, host time and device time.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class Pace(NamedTuple):
 
     @property
     def seconds(self) -> Seconds:
-        """Seconds of a launch; a floor of 0, as a device's peaks say nothing of its host."""
+        """Seconds of a launch; their floor is 0, as a datasheet has no figures of the host."""
         expected, low, high = (MICRO * figure for figure in self)
         return Seconds(0.0, expected, low, high, is_calibrated=True)
 
 
 class Host(NamedTuple):
-    """The pace of a framework's launches: from Python, and in the backward from C++."""
+    """The pace of a framework's launches: forward from Python, backward from autograd's C++ thread."""
 
     name: str
     forward: Pace
@@ -40,7 +40,7 @@ class Host(NamedTuple):
 
 
 IN_CPP = Pace(7.0, 5.0, 10.0)
-"""Dispatcher, allocator and driver: 5 to 10 µs a launch, the mean of them by ratio."""
+"""Dispatcher, allocator and driver: 5 to 10 µs a launch; 7 is their geometric mean."""
 EAGER = Host(
     "eager torch",
     # geometric mean of benchmarks/measured/eager_decode.csv, 23 to 46 µs for each launch counted here, and of

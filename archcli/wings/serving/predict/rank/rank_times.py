@@ -26,7 +26,7 @@ from archcli.wings.serving.predict.rank.kernels import RankKernels, operation_ca
 from archcli.wings.serving.predict.times import ATTENTION, KernelClock, KernelTime, Seconds
 
 if TYPE_CHECKING:
-    from archcli.wings.serving.predict.engine_kernels.llamacpp import WholeRuns
+    from archcli.wings.serving.predict.engine_kernels.llamacpp import LlamaCppConstants
 
 KnownTimes = dict[tuple[KernelCost, str], KernelTime]
 """Times of kernels by kernel and class."""
@@ -42,7 +42,7 @@ class TimingDevice(NamedTuple):
     clock: KernelClock
     fabric: Fabric
     host: Host | None = None
-    whole_runs: WholeRuns | None = None
+    whole_runs: LlamaCppConstants | None = None
     ram: TimingDevice | None = None
 
     def of_pass(self, request: Request) -> TimingDevice:

@@ -1,12 +1,12 @@
-"""Bounds of a plan: the bytes that it needs and the seconds that it takes at least.
+"""Lower bounds of the bytes and seconds of a parallel plan, to skip plans in a search.
 
 `LeastMemory` adds up what a stage certainly holds. `LeastTime` has two bounds:
 
-- of any plan, the mean over the stages of a pipeline, which is at most the slowest: matrix products at the
-  best rate of the device, and communication that nothing can hide, without latency;
-- once a rank is timed, the kernels of its busiest stage, for plans in which they take no less. In training, a
-  sequence takes no less in a smaller batch, nor where fewer ranks share the experts: weights are then read,
-  and kernels launched, for fewer tokens.
+- for any plan: matrix products at the device's best rate, and exposed communication without latency. They are
+  averaged over the stages of the pipeline: the slowest stage takes at least the mean.
+- for a plan like a timed one: the kernels of the timed rank's busiest stage. In training, a sequence takes at
+  least as long in a smaller batch, or where fewer ranks share the experts: weights are then read, and kernels
+  launched, for fewer tokens.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Degrees = tuple[int, bool, int, int]
 
 
 def degrees_of(plan: Plan) -> Degrees:
-    """The degrees that change a rank's pass."""
+    """The degrees of parallelism that change the operations of a rank's pass."""
     return plan.tp, plan.sp, plan.ep, plan.cp
 
 
@@ -54,11 +54,11 @@ class KeptOfLayers(NamedTuple):
 
 @dataclass(slots=True)
 class LeastMemory:
-    """A lower bound of a training step's peak, quick enough for thousands of plans.
+    """A lower bound of a training step's peak memory, quick enough for thousands of plans.
 
-    The bytes of the largest stage: weights, the optimizer's states and gathered weights, together with the
-    gradients, with the activations of all micro batches in flight, or with the temporaries of the optimizer's
-    step. What plans share is traced once.
+    Of the largest stage: weights, optimizer states and gathered weights, plus gradients,
+    activations of all micro batches in flight, or temporaries of the optimizer's step. Plans with the same
+    degrees share a trace.
     """
 
     question: MemoryQuestion
@@ -68,7 +68,8 @@ class LeastMemory:
 
     def fits(self, candidate: Candidate, size: int) -> bool:
         """Whether the first rank of each stage may fit into so many bytes."""
-        bounds = (self.held_bytes, self.peak_bytes)  # the second traces a pass
+        # in this order: held_bytes is quick, peak_bytes traces a pass
+        bounds = (self.held_bytes, self.peak_bytes)
         return all(bound(candidate) <= size for bound in bounds)
 
     def held_bytes(self, candidate: Candidate) -> int:
@@ -91,7 +92,7 @@ class LeastMemory:
         )
 
     def _held_by(self, candidate: Candidate) -> tuple[Held, ...]:
-        """What a rank of each stage holds, whatever the batch size."""
+        """Weights, gradients and optimizer states of a rank of each stage; independent of the batch size."""
         plan = replace(candidate.plan, micro_batches=1)
         if plan not in self._held:
             _, weights = self._share(plan)
@@ -101,7 +102,7 @@ class LeastMemory:
         return self._held[plan]
 
     def _stages(self, plan: Plan) -> tuple[Stage, ...]:
-        """The stages that may need most."""
+        """The stages that may need the most memory."""
         return tuple(distinct_stages(stages_of(plan, layer_count(self.question.model))))
 
     def _of_layers(self, candidate: Candidate, stage: Stage) -> Number:
@@ -113,7 +114,7 @@ class LeastMemory:
         return sum((kept.size * stage.layers_of(kept.layers) for kept in self._kept[key]), 0)
 
     def _traced(self, plan: Plan, settings: MemorySettings) -> Iterator[KeptOfLayers]:
-        """What the layers keep for the backward of one micro batch."""
+        """Activations that the layers keep for the backward of one micro batch."""
         share, _ = self._share(plan)
         mine = settings.of_length(share, settings.tokens(self.question.model) // plan.cp)
         rule = recomputed(settings.recompute)
@@ -144,16 +145,16 @@ def whole_degrees(plan: Plan) -> WholeDegrees:
 
 
 def of_pass(candidate: Candidate, question: MemoryQuestion, device: TimingDevice) -> int:
-    """Sequences of one pass of a stage, in the phase of the question."""
+    """Sequences in one pass of a stage, in the phase of the question."""
     settings = replace(candidate.settings, phase=question.settings.phase)
     plan = traced_plan(candidate.plan, settings, device)
     return int(plan.of_stage(settings, int(settings.tokens(question.model))).batch_size)
 
 
 class LeastSending:
-    """A lower bound of the seconds that ranks of the same tp, sp, ep and cp send.
+    """A lower bound of the seconds of communication, for ranks with the same tp, sp, ep and cp.
 
-    `whole` is a stage of all layers. The seconds of each stage are kept.
+    `whole` is a stage of all layers.
     """
 
     def __init__(self, model: Model, settings: MemorySettings, plan: Plan, device: TimingDevice) -> None:
@@ -166,7 +167,7 @@ class LeastSending:
         self._replicas: dict[tuple[int, int, Stage], tuple[float, float]] = {}
 
     def waited(self, stage: Stage) -> float:
-        """Seconds in which a rank sends for one sequence and waits: no compute covers them."""
+        """Exposed communication of one sequence: seconds that no compute hides."""
         if stage not in self._waited:
             share = self._planned.placement.share
             sent = ((float(share(path, stage)), seconds) for path, seconds in self._of_places)
@@ -174,10 +175,10 @@ class LeastSending:
         return self._waited[stage]
 
     def of_replicas(self, plan: Plan, stage: Stage, micro_batches: int) -> float:
-        """Seconds of what replicas send in a step, at the rate on paper."""
+        """Seconds of the collectives of replicas (dp, ZeRO) in a step, at the datasheet's rate."""
         key = plan.dp, plan.zero, stage
         if key not in self._replicas:
-            # seconds are a + b n of n micro batches, so that two points tell both numbers
+            # seconds are a + b * n for n micro batches: two values of n give a and b
             of_one, of_two = (self._of_step(plan, stage, n) for n in (1, 2))
             self._replicas[key] = 2 * of_one - of_two, of_two - of_one
         fixed, per_batch = self._replicas[key]
@@ -189,7 +190,7 @@ class LeastSending:
         return sum(collective.time_s for collective in timed(sent, self._device.fabric))
 
     def _by_place(self, plan: Plan) -> list[tuple[str, float]]:
-        """(path of a row, seconds that all rows of the same layers send)."""
+        """(path of a row, seconds of communication of all rows in the same layers)."""
         planned, of_places = self._planned, dict[object, tuple[str, float]]()
         repeated = planned.repeated if planned.request.phase == "train" else None
         for row in planned.rows:
@@ -200,7 +201,7 @@ class LeastSending:
         return [(path, seconds) for path, seconds in of_places.values() if seconds]
 
     def _seconds_of(self, collectives: Iterable[Collective]) -> float:
-        """Seconds of the bytes alone, at the share of the rate that rings reach."""
+        """Seconds of the bytes alone, without latency, at the part of the links' rate that rings reach."""
         seconds = 0.0
         rings = self._device.clock.efficiency
         for collective in collectives:
@@ -212,13 +213,18 @@ class LeastSending:
 
 
 def _of_one_stage(plan: Plan) -> Plan:
-    # 1f1b, as a plan of one stage is refused an interleaved schedule
+    # 1f1b: a plan of one stage with an interleaved schedule is refused
     return replace(plan, pp=1, micro_batches=1, virtual_stages=1, schedule="1f1b")
 
 
 @dataclass(frozen=True, slots=True)
 class TimedRank:
-    """The times of a rank with all layers and a batch of sequences; `ep` ranks share the experts."""
+    """The times of a rank with all layers.
+
+    ep: ranks that share the experts.
+    batch: sequences of a pass.
+    recompute: the recomputation that it was timed with.
+    """
 
     ep: int
     batch: int
@@ -240,12 +246,12 @@ class TimedRank:
     def _computing(self, stage: Stage, recompute: str) -> float:
         seconds = self.times.of_stage(stage)
         repeated = 0.0 if recompute == self.recompute else seconds.recomputed.expected
-        # of the kernels alone: what their host takes may be hidden in part
+        # without the host's launches, which may be hidden in part
         return seconds.kernels.expected - repeated
 
 
 class StageAtLeast(NamedTuple):
-    """A lower bound of a stage's seconds, or of one of `parts` equal ones, without replicas' collectives."""
+    """A lower bound of a stage's seconds without collectives of replicas; the mean over `parts` stages."""
 
     stage: Stage
     seconds: float
@@ -253,12 +259,12 @@ class StageAtLeast(NamedTuple):
 
 
 class LeastTime:
-    """Lower bounds of the seconds that candidates of a question take; closer, the more ranks are timed."""
+    """Lower bounds of the seconds of candidate plans; the more ranks are timed, the closer the bounds."""
 
     def __init__(self, question: MemoryQuestion, device: TimingDevice, native: str = "") -> None:
-        """Begin without timed ranks; packed matrices may be multiplied in `native`."""
+        """Begin without timed ranks. `native`: the dtype that packed matrices may be multiplied in."""
         self.question, self.device, self.native = question, device, native
-        # one sequence, and nothing run again
+        # one sequence, without recomputation
         self._alone = replace(question.settings, batch_size=1, recompute="none")
         self._sending: dict[Degrees, LeastSending] = {}
         self._timed: dict[WholeDegrees, list[TimedRank]] = {}
@@ -271,10 +277,13 @@ class LeastTime:
         self._timed.setdefault(whole_degrees(plan), []).append(timed_rank)
 
     def seconds(self, candidate: Candidate, *, replicas: bool = True) -> float:
-        """The bound of a pass or a step; without `replicas` these send nothing to each other."""
+        """The bound of a pass or a step; without `replicas` their collectives are left out."""
         timed_ranks = self._timed.get(whole_degrees(candidate.plan), ())
-        no_slower = [known for known in timed_ranks if self._is_no_more(known, candidate)]
-        stages = [self._on_average(candidate), *(self._of_rank(candidate, known) for known in no_slower)]
+        no_slower = [rank for rank in timed_ranks if self._is_no_more(rank, candidate)]
+        stages = [
+            self._on_average(candidate),
+            *(self._of_rank(candidate, rank) for rank in no_slower),
+        ]
         if not replicas:
             return max(bound.seconds for bound in stages)
         return max(
@@ -282,37 +291,37 @@ class LeastTime:
         )
 
     def _on_average(self, candidate: Candidate) -> StageAtLeast:
-        """Seconds of matrix products and of sending, the mean over the stages."""
+        """Seconds of matrix products and communication, the mean over the stages."""
         plan, sending = candidate.plan, self._sent(candidate.plan)
         products = self._products / (plan.tp * plan.cp)
         of_sequence = products * (1 + self._bubble(plan)) + sending.waited(sending.whole)
         return StageAtLeast(sending.whole, _sequences(candidate) * of_sequence / plan.pp, plan.pp)
 
-    def _of_rank(self, candidate: Candidate, known: TimedRank) -> StageAtLeast:
-        """Seconds of the busiest stage, by the kernels of a timed rank that takes no more per sequence."""
+    def _of_rank(self, candidate: Candidate, timed_rank: TimedRank) -> StageAtLeast:
+        """Seconds of the busiest stage, by the kernels of a timed rank that is no slower per sequence."""
         plan, settings = candidate
-        computing_s, stage = known.busiest(plan, settings.recompute)
+        computing_s, stage = timed_rank.busiest(plan, settings.recompute)
         waited = self._sent(plan).waited(stage)
-        of_sequence = (1 + self._bubble(plan)) * computing_s / known.batch + waited
+        of_sequence = (1 + self._bubble(plan)) * computing_s / timed_rank.batch + waited
         return StageAtLeast(stage, _sequences(candidate) * of_sequence)
 
     def _bubble(self, plan: Plan) -> float:
-        """The share of its computing for which a stage waits at least; in inference others may fill it."""
+        """The least idle time of a stage, per second of compute; 0 in inference, where others may fill it."""
         return bubble_share(plan) if self.question.settings.phase == "train" else 0.0
 
-    def _is_no_more(self, known: TimedRank, candidate: Candidate) -> bool:
-        """Whether the known rank takes no more than a candidate's, so that its time is a bound."""
+    def _is_no_more(self, timed_rank: TimedRank, candidate: Candidate) -> bool:
+        """Whether the timed rank is no slower than the candidate's, so that its time is a bound."""
         ep, batch = candidate.plan.ep, of_pass(candidate, self.question, self.device)
-        # a pass of inference is so short that the cost of sharing experts may outweigh the gain; and a small
-        # batch may lie in the cache
+        # then only an equal rank is a bound: in a short pass of inference sharing experts may cost more than
+        # it gains, and a small batch may fit into the device's cache
         if self.question.settings.phase != "train" or self.device.clock.rates.cache is not None:
-            return (known.ep, known.batch) == (ep, batch)
+            return (timed_rank.ep, timed_rank.batch) == (ep, batch)
         # with fewer ranks to share the experts the gradient of a weight sums up more tokens: a longer
         # product, but by far less than the reading of the weights takes
-        return known.ep >= ep and known.batch >= batch
+        return timed_rank.ep >= ep and timed_rank.batch >= batch
 
     def _of_replicas(self, candidate: Candidate, stage: Stage) -> float:
-        """Seconds that replicas send in a step and no compute hides; 0 without constants of steps."""
+        """Seconds of the collectives of replicas that no compute hides; 0 without constants of steps."""
         (plan, settings), step = candidate, self.device.step_constants(self.question.settings)
         if step is None:
             return 0.0
@@ -327,7 +336,7 @@ class LeastTime:
         return flops / self.device.best_rate(self.question.settings, self.native)
 
     def _sent(self, plan: Plan) -> LeastSending:
-        """What ranks of these degrees send."""
+        """The communication of ranks with the degrees of this plan."""
         key = degrees_of(plan)
         if key not in self._sending:
             self._sending[key] = LeastSending(self.question.model, self._alone, plan, self.device)

@@ -1,4 +1,4 @@
-"""Calculator: what a page needs to compute the figures of a model again for other sizes."""
+"""Closed forms with which a page recomputes a model's figures for other sizes, in JavaScript."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MEANT |= {">": "must be above", ">=": "must be at least"}
 
 
 class Calculator(NamedTuple):
-    """The closed forms of a model that a page asks for, by address, and what its sizes must meet."""
+    """The closed forms of a model by address, and the conditions on its sizes."""
 
     free: FreeModel
     sizes: tuple[FreeSize, ...]
@@ -37,20 +37,19 @@ class Calculator(NamedTuple):
     forms: Forms
 
     def record(self, drawn: Iterable[Address] = ()) -> dict[str, Any]:
-        """The calculator as JSON: sizes, and for each figure of the page the number of its form.
+        """The calculator as JSON: sizes, and for each figure of the page the index of its form.
 
-        `drawn` are addresses of a drawing, in the order in which it takes their values; one without a closed
-        form is -1.
+        `drawn` are addresses of a drawing, in the order of its values; -1 for one without a closed form.
         """
         places: dict[Any, int] = {}
         rows = RowPaths(self.forms)
 
         def place(address: Address) -> int:
             form = form_at(self.forms, address, rows)
-            # a share of fixed numbers is no form: it is drawn as it is
+            # BigInts compute forms: a form with a float stays as it is drawn
             form = None if form is not None and form.has(required("sympy").Float) else form
             if form is not None and address.key.endswith("_share"):
-                # a share is no whole number, and drawn as it is
+                # a share is a quotient of two integers, which `ratio` divides as floats
                 form = required("sympy").Function("ratio")(*quotient(form))
             return -1 if form is None else places.setdefault(form, len(places))
 
@@ -91,7 +90,7 @@ class Calculator(NamedTuple):
         return {name: at for name, at in {**figures, **caches}.items() if at in self.forms}
 
     def _groups(self) -> Mapping[str, Mapping[str, Address]]:
-        """What is stored and what is read of each group of parameters."""
+        """Stored parameters, and those read for a token, of each group."""
         return {
             name: {
                 "stored": Address("params", "", f"by_group.{name}"),
@@ -102,12 +101,12 @@ class Calculator(NamedTuple):
         }
 
     def _kinds(self) -> Sequence[str]:
-        """The other kinds of attention whose caches are known."""
+        """Other kinds of attention for which the cache is computed."""
         ends = (end.removesuffix(".bytes") for end in self._ends("kvcache", "as_kind."))
         return [*dict.fromkeys(end for end in ends if "." not in end)]
 
     def _ends(self, command: str, lead: str) -> Sequence[str]:
-        """What follows `lead` in the keys of a command's totals."""
+        """The rest of the keys that begin with `lead` in a command's totals."""
         keys = (at.key for at in self.forms if at.command == command and not at.path)
         return [key.removeprefix(lead) for key in keys if key.startswith(lead)]
 
@@ -152,7 +151,7 @@ def scripts(known: Calculator, record: Mapping[str, Any]) -> str:
     """The code of the forms of a record and of the conditions, as `stepped` of bigint.js takes it."""
     needs = ",".join(f"s=>{condition(needed)}" for needed in known.needed)
     code = f"...{script(record['places']).code},needs:[{needs}]"
-    # names as short as they can be: forms have each of them many times
+    # short names make the page smaller: forms repeat each name many times
     short = {name: _letters(i) for i, name in enumerate(sorted(set(SIZE.findall(code))))}
     names = ",".join(f"{name}:'{letters}'" for name, letters in short.items())
     return f"{{names:{{{names}}},{SIZE.sub(lambda size: f's.{short[size[1]]}', code)}}}"

@@ -1,4 +1,4 @@
-"""Conditions: what the sizes of a model must meet, read off the checks that its modules run."""
+"""Conditions on a model's sizes, such as n_heads % n_kv_heads == 0, read off its modules' checks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from archcli.wings.shapes.symbolic.closed.free import FreeModel, FreeSize
 from archcli.wings.shapes.symbolic.symbols import size_values, symbol
 
 Reload: TypeAlias = Callable[[Sequence[str]], Model]
-"""The model loaded again with texts of --set; ArchError where it is refused."""
+"""Loads the model again with options of --set; ArchError where it is refused."""
 
 
 class SizeCondition(NamedTuple):
@@ -49,7 +49,7 @@ Log: TypeAlias = dict[SizeCondition, None]
 
 
 class RecordedInt(int):
-    """A whole number that remembers how it came about, and writes down what it is compared with."""
+    """An int that keeps its symbolic expression, and logs each comparison."""
 
     expression: Any
     log: Log
@@ -64,14 +64,14 @@ class RecordedInt(int):
     def _with(
         self, operand: Any, compute: Callable[[Any, Any], Any], write: Callable[[Any, Any], Any]
     ) -> Any:
-        """The result of an operation; a plain number where the other operand is no whole number."""
+        """The result of an operation; a plain number if the other operand is not an integer."""
         value = compute(int(self), _plain(operand))
         if type(value) is not int:
             return value
         return RecordedInt.of(value, write(self.expression, _expression(operand)), self.log)
 
     def _noted(self, operand: Any, sign: str) -> bool:
-        """The answer to a comparison, which is written down."""
+        """The answer to a comparison, which is logged as a condition that holds."""
         answer = SIGNS[sign](int(self), _plain(operand))
         if answer is NotImplemented or type(operand) not in {int, RecordedInt}:
             return bool(answer)
@@ -134,7 +134,7 @@ class RecordedInt(int):
 
 
 def _plain(number: Any) -> Any:
-    # Python would ask the operand of the subclass first, which knows nothing of this one
+    # Python asks a right operand of a subclass first: it would log the left one as a plain number
     return int(number) if type(number) is RecordedInt else number
 
 
@@ -143,7 +143,7 @@ def _expression(number: Any) -> Any:
 
 
 def compared(free: FreeModel) -> list[SizeCondition]:
-    """Every comparison of sizes that the checks of the model's modules make, as it comes out."""
+    """Every comparison of sizes in the checks of the model's modules, as it holds for this model."""
     log: Log = {}
     placed = {
         path: RecordedInt.of(setting.value, symbol(setting.name), log)
@@ -153,20 +153,22 @@ def compared(free: FreeModel) -> list[SizeCondition]:
     model = substitute(free.numeric, placed)
     for _, spec in find(model, Spec):
         for _ in spec.check():
-            pass  # the model as it is has no conflicts
+            # a loaded model has no conflicts: the checks run for the comparisons that they make
+            pass
     return [condition for condition in log if condition.names]
 
 
 def conditions(free: FreeModel, reload: Reload) -> list[SizeCondition]:
-    """The comparisons whose opposite the loader refuses, tried out one by one."""
+    """The comparisons that must hold: a model that breaks one is refused by the loader."""
     return [condition for condition in compared(free) if _is_needed(condition, free, reload)]
 
 
 MOST_TRIED = 3
+"""Values that break a condition and are tried: each loads the model, which is slow."""
 
 
 def _is_needed(condition: SizeCondition, free: FreeModel, reload: Reload) -> bool:
-    """Whether a model that does not meet the condition is refused."""
+    """Whether the loader refuses a model that breaks the condition."""
     known = {setting.name: setting for setting in free.settings}
     tried = 0
     for name in sorted(condition.names):
@@ -181,7 +183,7 @@ def _is_needed(condition: SizeCondition, free: FreeModel, reload: Reload) -> boo
 
 
 def _near(setting: FreeSize, free: FreeModel) -> Iterator[int]:
-    """Values to try: beside that of the model, its multiples, and those of the other sizes."""
+    """Values to try: neighbours and multiples of the model's value, then values of its other sizes."""
     value = setting.value
     others = (number + step for number in free.values.values() for step in (0, 1, -1))
     for number in (value + 1, value - 1, 2 * value, 3 * value, value // 2, 1, 2, *others):
@@ -200,7 +202,7 @@ def reloaded(reload: Reload, setting: FreeSize, value: int) -> Model | None:
 def settable(free: FreeModel, reload: Reload) -> tuple[FreeSize, ...]:
     """The settings that --set changes as their symbol does: those fields, and no others.
 
-    Their keys are the short ones where these mean the same, else full paths.
+    Keys are short (d_ff) where these change the same fields, else full paths.
     """
     before = dict(settings(free.numeric))
     tried = (_changing_alone(setting, free, before, reload) for setting in free.settings)
@@ -210,7 +212,7 @@ def settable(free: FreeModel, reload: Reload) -> tuple[FreeSize, ...]:
 def _changing_alone(
     setting: FreeSize, free: FreeModel, before: Mapping[str, Any], reload: Reload
 ) -> FreeSize | None:
-    """The setting with keys that change its fields and nothing else; None where there are none."""
+    """The setting with keys that change its fields alone; None if there are none."""
     value, sizes = setting.value, size_values(free.numeric, predictions=True).keys()
     for named in dict.fromkeys((setting, setting.by_paths())):
         for tried in {2 * value, 3 * value, value + 1, max(1, value // 2)} - {value}:

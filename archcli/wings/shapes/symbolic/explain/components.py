@@ -19,11 +19,13 @@ from archcli.wings.shapes.symbolic.symbols import ModelSymbols
 class Component:
     """The terms of one heading, of all layers with equal terms or outside of layers.
 
-    bodies: by a number of places, the sum that is added once in each.
-    terms: those of one layer.
-    steps: the paths of their operations below the layer.
-    mixer: which of a layer's mixers they belong to, where that is not the first.
-    layers: the YAML paths of the layers; empty outside of layers.
+    heading: `attention`, `ffn`, `embedding`.
+    bodies: the sum of terms that occur equally often, by how often: {n_layers: 3*d_ff*d_model}.
+    terms: of one layer.
+    steps: paths of their operations below the layer, `ffn.up_proj`.
+    mixer: `cross_attention` for terms of a layer's second mixer; else empty.
+    layers: YAML paths of the layers; empty outside of layers.
+    name: the heading, with the layers where several components have it.
     """
 
     heading: str
@@ -36,7 +38,7 @@ class Component:
 
     @property
     def formula(self) -> Any:
-        """The sum over all places."""
+        """The sum over all layers."""
         return required("sympy").Add(*(times * body for times, body in self.bodies.items()))
 
 
@@ -69,7 +71,7 @@ def components(model: Model, terms: Iterable[Term], symbols: ModelSymbols) -> li
 
 
 def _settled(bodies: Iterable[Any], places: Iterable[Any], symbols: ModelSymbols) -> dict[Any, Any]:
-    """The bodies by the number of places in all layers; `places` has the numbers of each layer."""
+    """The bodies by how often they occur in all layers; `places` has the numbers of each layer."""
     settled: dict[Any, Any] = {}
     for body, numbers in zip(bodies, zip(*places, strict=True), strict=True):
         times = symbols.occurrences(required("sympy").Add(*numbers))
@@ -87,14 +89,14 @@ def split_path(index: LayerIndex, path: str) -> tuple[str, str]:
 
 
 def _mixer(term: Term, step: str) -> str:
-    """The layer's further mixer that a term belongs to, such as cross_attention; empty for any other."""
+    """`cross_attention` for a term of a layer's second mixer; empty for any other."""
     mixer, dot, _ = step.partition(".")
     kind, _, family = mixer.rpartition("_")
     return mixer if dot and kind and term.heading.startswith(family) else ""
 
 
 def _bodies(steps: Iterable[tuple[str, Term]], symbols: ModelSymbols) -> dict[Any, Any]:
-    """By a number of places, the sum of the terms that is added once in each."""
+    """The sum of the terms that occur equally often, by how often."""
     sympify = required("sympy").sympify
     sums: dict[Any, Number] = {}
     for _, term in steps:
@@ -116,7 +118,7 @@ def _name(parts: Iterable[Component]) -> None:
 
 
 def _placed_name(part: Component, stem: str, *, are_apart: bool) -> str:
-    """The heading of a component and where it is; `are_apart` where layers differ in it."""
+    """The heading of a component with its layers, if layers differ in it (`are_apart`)."""
     if part.layers:
         return f"{stem} of {'; '.join(shortened(part.layers))}" if are_apart else stem
     ends = dict.fromkeys(part.steps)
@@ -138,7 +140,7 @@ def shortened(paths: Iterable[str]) -> Iterator[str]:
 
 
 def _runs(numbers: list[int]) -> Iterator[str]:
-    """Numbers in order, neighbours as a range."""
+    """Numbers in order, consecutive ones as a range: 0-4, 6."""
     start = before = numbers[0]
     # None closes the last range
     for number in [*numbers[1:], None]:
@@ -169,7 +171,7 @@ def selected(model: Model, terms: Iterable[Term], below: str, numeric: Model) ->
     for term in terms:
         path = term.path if single is not None else folded_path(term.path)
         if f"{path}.".startswith(f"{below if single is None else single}."):
-            # a single layer is counted once
+            # the row stands for all like layers; the path asks for one
             yield term._replace(times=1) if single is not None and term.times != 0 else term
 
 

@@ -121,7 +121,7 @@ LETTERS = (
     "S tokens of a sequence."
 )
 LONGEST_FORMULA, MOST_NAMED = 160, 3
-"""Letters of a formula that the first line has room for, and the components that it names instead."""
+"""Characters of a formula in the first line; for a longer one the number of components named instead."""
 Meaning = Callable[[Any, str], str]
 Record = dict[str, Any]
 
@@ -135,7 +135,7 @@ def explain(model: Model, question: Question, meaning: Meaning) -> Report:
         row["share"] = row["value"] / totals["value"] if totals["value"] else 0.0
     return Report(
         command="explain",
-        # a tower has neither
+        # a tower has no name or source
         model={} if question.part else {"name": model.name, "source": model.source},
         inputs=_inputs(answer),
         usual={**usual_sizes(answer.counted.phase), "mask": "exact"},
@@ -150,7 +150,7 @@ def explain(model: Model, question: Question, meaning: Meaning) -> Report:
 
 
 def _headline(answer: Answer, totals: Record, rows: Sequence[Record]) -> str:
-    """`8,589,934,592 elements = 2*batch_size*…`; a formula that is longer than a line gives way to shares."""
+    """`8,589,934,592 elements = 2*batch_size*…`; shares of components if the formula is too long."""
     figure = f"{totals['value']:,} {answer.quantity.title}"
     if len(totals["formula"]) <= LONGEST_FORMULA:
         return f"{figure} = {totals['formula']}"
@@ -174,7 +174,7 @@ def _inputs(answer: Answer) -> Record:
 
 
 def _row(answer: Answer, part: Component) -> Record:
-    """A component: its formula, with numbers, its value; its place, and its steps where asked for."""
+    """A component as a record: its formula, numbers, value and layers; its steps with --steps."""
     row: Record = {
         "component": part.name,
         **_formula(answer, part.formula),
@@ -184,7 +184,7 @@ def _row(answer: Answer, part: Component) -> Record:
     }
     if answer.question.steps:
         layers = sum(figure(answer.symbols.value(times)) for times in part.bodies)
-        # textbooks speak of language models
+        # the textbook's formulas are of language models, not of towers
         of_model = answer.question.part is None
         first = textbook_line(answer.model, answer.question, part, layers) if of_model else None
         row["steps"] = steps_of(part, answer.symbols, first)
@@ -192,7 +192,7 @@ def _row(answer: Answer, part: Component) -> Record:
 
 
 def _formula(answer: Answer, expression: Any) -> Record:
-    """An expression as text, with numbers, its value, and in LaTeX where asked for."""
+    """An expression: as text, with numbers, its value, and with --latex in LaTeX."""
     values, text = names(answer.symbols), str(expression)
     record: Record = {"formula": text, "numbers": numbered(text, values)}
     if answer.question.latex:
@@ -202,7 +202,7 @@ def _formula(answer: Answer, expression: Any) -> Record:
 
 
 def _totals(answer: Answer, meaning: Meaning) -> Record:
-    """The total, the figure beside it, the symbols, and growth and approximations where asked for."""
+    """The total, the second figure, the symbols; with --at growth, with --approx approximations."""
     model, question, second = answer.model, answer.question, answer.quantity.second
     used = answer.total.free_symbols | answer.second.free_symbols
     symbols = legend(model, answer.symbols, used, meaning)

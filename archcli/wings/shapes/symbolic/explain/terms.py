@@ -1,4 +1,4 @@
-"""Terms: the contribution of each operation of a pass to a quantity, with ints or symbols as sizes."""
+"""Terms of a quantity: the contribution of each operation of a pass, in numbers or symbols."""
 
 from __future__ import annotations
 
@@ -23,9 +23,14 @@ OWN = (StateKind.TOKENS, StateKind.WINDOW, StateKind.FIXED)
 
 
 class Term(NamedTuple):
-    """The contribution of one operation: `each`, times `experts`, times the `times` places that it has.
+    """The contribution of one operation: `unit` * `experts` * `times`.
 
-    `heading` is its heading in reports; `name` that of a weight, a part of the cost, or a state's content.
+    path: of the operation in one layer.
+    heading: the component under which reports list it.
+    name: of a weight, a part of the cost, or the content of a state.
+    unit: of one expert in one layer.
+    times: layers with this operation.
+    experts: experts that are counted; 1 without experts.
     """
 
     path: str
@@ -45,9 +50,13 @@ Terms: TypeAlias = Callable[[Pass], Iterator[Term]]
 
 
 class Quantity(NamedTuple):
-    """A quantity to explain: how a pass is read, its terms, and those of a second figure beside it.
+    """A quantity to explain, and a second figure that is printed beside it.
 
-    `title` and `unit` are those of the sum of the terms, `second` is the name of the second figure.
+    title, unit: of the sum of the terms.
+    read: traces the pass.
+    terms: reads the terms off the pass.
+    second: the key of the second figure, `active`.
+    beside_title, beside_terms: its title and terms.
     """
 
     title: str
@@ -60,7 +69,7 @@ class Quantity(NamedTuple):
 
 
 def _parameters(counted: Pass, *, active: bool) -> Iterator[Term]:
-    """A term for each weight; of routed experts all, or those that a token passes through."""
+    """A term for each weight; of routed experts all, or with `active` those that run for a token."""
     for row in counted.rows:
         n_experts = 1 if row.experts is None else row.experts.top_k if active else row.experts.n_experts
         for name, shape in row.weights.items():
@@ -108,7 +117,7 @@ def _shapes(model: Model, _: Request) -> Pass:
 
 
 def _costs(model: Model, request: Request) -> Pass:
-    # with symbols it is the second trace: the first, of numbers, has passed the check
+    # a trace with symbols follows one with numbers, which was checked already
     return checked_pass(model, request) if request.is_plain else count_pass(model, request)
 
 

@@ -1,4 +1,4 @@
-"""The rank of each node and its order within the rank, with few crossing edges."""
+"""Layered graph layout (Sugiyama): a rank for each node, and an order in each rank with few crossings."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from itertools import combinations, pairwise, permutations
 from math import fsum
 
 SWEEPS = 6
+"""The most passes over all ranks, up and down in turn."""
 FEW = 4
-"""Up to so many slots of a rank, all orders are tried."""
+"""All orders are tried of a rank with at most so many slots."""
 
 
 @dataclass(frozen=True)
 class RankSlot:
-    """A place in a rank: of a node, or of an edge that passes by and carries the output of node `source`."""
+    """A place in a rank: of a node, or (`passing`) of an edge from `source` across this rank."""
 
     id: str
     rank: int
@@ -26,8 +27,10 @@ class RankSlot:
 class Layers:
     """A graph in ranks.
 
-    ranks: ids of slots from left to right, the inputs first. below: what a slot reads, all in the rank below.
-    pinned: slots that stand leftmost, one over the other (a residual stream).
+    slots: by id.
+    ranks: ids of slots from left to right, the rank of the inputs first.
+    below, above: slots that a slot reads, in the rank below; those that read it, in the rank above.
+    pinned: leftmost slots, one over the other: the residual stream.
     """
 
     slots: dict[str, RankSlot] = field(default_factory=dict)
@@ -37,11 +40,11 @@ class Layers:
     pinned: frozenset[str] = frozenset()
 
     def nets(self, rank: int) -> dict[str, list[str]]:
-        """Edges from a rank to the next: of each slot, the slots that read it."""
+        """Edges from a rank to the next: the readers of each slot."""
         return {slot: self.above[slot] for slot in self.ranks[rank] if self.above[slot]}
 
     def place(self) -> dict[str, int]:
-        """How many slots stand left of each one in its rank."""
+        """The index of each slot in its rank, from the left."""
         return {slot: i for rank in self.ranks for i, slot in enumerate(rank)}
 
 
@@ -63,7 +66,7 @@ def layered(
 
 
 def _heights(reads: Mapping[str, Sequence[str]], inputs: set[str], late: set[str]) -> dict[str, int]:
-    """The longest way from an input to each node; what reads nothing stands under its first reader."""
+    """The longest path from an input to each node; a node that reads nothing stands under a reader."""
     heights: dict[str, int] = {}
     for node, read in reads.items():
         heights[node] = max((heights.get(r, 0) + 1 for r in read), default=0)
@@ -75,7 +78,7 @@ def _heights(reads: Mapping[str, Sequence[str]], inputs: set[str], late: set[str
 
 
 def _slots(reads: Mapping[str, Sequence[str]], heights: Mapping[str, int], spine: Sequence[str]) -> Layers:
-    """A slot for each node and for each rank that an output passes; an output passes a rank once."""
+    """A slot for each node and each rank that an output crosses; its readers share that slot."""
     layers = Layers(ranks=[[] for _ in range(max(heights.values(), default=0) + 1)])
     for node, height in heights.items():
         _add(layers, RankSlot(node, height, node))
@@ -109,7 +112,7 @@ def _connect(layers: Layers, low: str, high: str) -> None:
 
 
 def _order(layers: Layers) -> None:
-    """Order the ranks: sweeps by the mean place of neighbours, then by trying what crosses least."""
+    """Order the ranks: sort by the mean place of neighbours (barycenter), then try swaps."""
     start = {slot: i for i, slot in enumerate(layers.slots)}
     best = None
     for sweep in range(SWEEPS):
@@ -131,7 +134,7 @@ def _order(layers: Layers) -> None:
 def _sort(
     layers: Layers, rank: int, neighbours: Mapping[str, Sequence[str]], start: Mapping[str, int]
 ) -> None:
-    """Sort a rank by the mean place of neighbours; what has none stays where it is."""
+    """Sort a rank by the mean place of neighbours; a slot without neighbours keeps its place."""
     place = layers.place()
 
     def mean(slot: str) -> float:
@@ -147,7 +150,7 @@ def _centred(layers: Layers, place: Mapping[str, int], slot: str) -> float:
 
 
 def _improve(layers: Layers, rank: int) -> None:
-    """Try other orders of a rank: all of a few slots, else neighbours swapped, and keep the best."""
+    """Try orders of a rank, all of up to FEW slots, else single swaps and moves, and keep the best."""
     slots = layers.ranks[rank]
     best = _around(layers, rank)
     if not best:
@@ -181,7 +184,7 @@ def _around(layers: Layers, rank: int) -> int:
 
 
 def crossings(layers: Layers, rank: int) -> int:
-    """How often edges cross between a rank and the next; those of one output are a bus and cross nothing."""
+    """How often edges cross between a rank and the next; edges of one slot never cross each other."""
     low = {slot: i for i, slot in enumerate(layers.ranks[rank])}
     high = {slot: i for i, slot in enumerate(layers.ranks[rank + 1])}
     edges = [(low[slot], high[reader]) for slot in low for reader in layers.above[slot]]

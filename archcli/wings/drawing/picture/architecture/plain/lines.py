@@ -1,4 +1,4 @@
-"""Lines of coloured text and bars of block characters, in the characters that a terminal can show."""
+"""Lines of coloured text and bars of block characters, in ASCII where a terminal needs it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ Line = list[tuple[str, str]]
 class Signs(NamedTuple):
     """The characters of a drawing.
 
-    full, parts: a block, and its parts from thin to wide.
-    stream, fork, join, back, link: of lines. times, dash, dot, more: of text.
+    full, parts: a block, and its eighths from thin to wide.
+    stream, fork, join, back, link: line segments of a layer's wiring.
+    times, dash, dot, more: signs within text.
     """
 
     parts: str
@@ -42,11 +43,11 @@ TABLE = {
     ord(sign): plain
     for sign, plain in {"·": "|", "×": "x", "–": "-", "−": "-", "→": "->", "…": "...", "σ": "sigma"}.items()
 }
-"""What is written for signs that an encoding lacks."""
+"""ASCII in place of signs."""
 
 
 def signs_for(encoding: str | None) -> Signs:
-    """The signs that an encoding has; plain ones where it lacks any."""
+    """Block characters, or ASCII for an encoding that lacks any of them."""
     try:
         "".join(BLOCKS).encode(encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):
@@ -55,7 +56,7 @@ def signs_for(encoding: str | None) -> Signs:
 
 
 def bar(share: float, room: int, signs: Signs) -> str:
-    """A bar of block characters: to an eighth of a column where the terminal has such."""
+    """A bar of block characters, in steps of an eighth of a column; of a column in ASCII."""
     steps = len(signs.parts) + 1
     eighths = max(1, round(share * room * steps)) if share > 0 else 0
     whole, rest = divmod(eighths, steps)
@@ -63,7 +64,7 @@ def bar(share: float, room: int, signs: Signs) -> str:
 
 
 def fitted(line: Line, width: int, signs: Signs) -> Line:
-    """A line cut at a width, with a sign of it."""
+    """A line cut to `width` columns, with an ellipsis."""
     if sum(cell_width(text) for text, _ in line) <= width:
         return line
     room, kept = width - len(signs.more), list[tuple[str, str]]()
@@ -77,9 +78,9 @@ def fitted(line: Line, width: int, signs: Signs) -> Line:
 
 
 def encoded(lines: Iterable[Line], width: int, signs: Signs) -> list[Line]:
-    """Lines as they are printed: cut, and without characters that a terminal would act on."""
-    known = sanitize if signs is BLOCKS else _ascii
-    return [fitted([(known(text), style) for text, style in line], width, signs) for line in lines]
+    """Lines as they are printed: cut, and without control characters."""
+    cleaned = sanitize if signs is BLOCKS else _ascii
+    return [fitted([(cleaned(text), style) for text, style in line], width, signs) for line in lines]
 
 
 def _ascii(text: str) -> str:

@@ -14,7 +14,7 @@ from archcli.wings.drawing.picture.architecture.page.strip import like_runs
 from archcli.wings.drawing.picture.architecture.plain.lines import Line, Signs, bar, encoded
 
 MIXER, NETWORK = 4, 8
-"""Columns of the bar of a run of layers: of its mixers, of its networks."""
+"""Columns of the two bars of a run of layers: its token mixers, its feed-forward networks."""
 
 if TYPE_CHECKING:
     from archcli.measure.survey.compare.differences import Difference
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 NAMED = 24
 """The most columns of a name."""
 MOST_SETTINGS = 16
+"""The most settings shown in which models differ."""
 NARROW = 60
 """Columns of a terminal below which shares in percent are left out."""
 LONGEST_PERIOD, FEWEST_TIMES = 12, 3
+"""The most runs in a repeated period, and the fewest repeats that are shown as one."""
 MOST_RUNS, MOST_KINDS, MOST_NODES = 24, 12, 14
 """The most runs of a strip, kinds of layer, and bars of a part that are shown."""
 
@@ -40,7 +42,7 @@ def outline(
 
 
 class BarScale(NamedTuple):
-    """Columns of names, of numbers and of bars, and the width in features of the longest bar."""
+    """Columns of names, of numbers (`digits`) and of bars (`room`); features of the longest bar."""
 
     names: int
     digits: int
@@ -53,7 +55,7 @@ def _scale(anatomies: Sequence[Anatomy], width: int) -> BarScale:
     nodes = [node for anatomy in anatomies for part in anatomy.parts for node in _barred(part)]
     most = min(NAMED, width // 4)
     names = max((cell_width(_name(node)[:most]) for node in nodes), default=0)
-    digits = max((len(_count(node)) for node in nodes), default=0)
+    digits = max((len(_width_text(node)) for node in nodes), default=0)
     widest = max((float(node.width.value) for node in nodes if node.width), default=1.0)
     return BarScale(names, digits, max(4, width - names - digits - 5), widest)
 
@@ -65,10 +67,12 @@ def _barred(part: DrawnPart) -> list[DrawnNode]:
 
 
 def _name(node: DrawnNode) -> str:
+    """The label of a bar."""
     return node.label or {"input": "in", "output": "out"}.get(node.role, node.role)
 
 
-def _count(node: DrawnNode) -> str:
+def _width_text(node: DrawnNode) -> str:
+    """The features of a tensor as text; empty for one without."""
     return number(node.width, "whole").written if node.width else ""
 
 
@@ -83,6 +87,7 @@ def _differing(differences: Sequence[Difference]) -> Iterator[Line]:
 
 
 def _model(anatomy: Anatomy, scale: BarScale, width: int, signs: Signs) -> Iterator[Line]:
+    """One model: headline, layers, kinds of layer, parts, and shares of the components."""
     yield [(anatomy.name, "bold")]
     yield from ([(line, "dim")] for line in _folded(anatomy.subtitle.split(" · "), " · ", width))
     keys = [
@@ -109,7 +114,7 @@ def _model(anatomy: Anatomy, scale: BarScale, width: int, signs: Signs) -> Itera
 
 
 def _folded(pieces: Sequence[str], between: str, width: int) -> list[str]:
-    """Pieces in lines of at most a width."""
+    """Pieces joined by `between`, in lines of at most `width` columns."""
     lines = [""]
     for piece in pieces:
         longer = f"{lines[-1]}{between}{piece}" if lines[-1] else piece
@@ -122,6 +127,7 @@ def _folded(pieces: Sequence[str], between: str, width: int) -> list[str]:
 
 def _strip(strip: Strip, signs: Signs) -> Iterator[Line]:
     """The runs of alike layers, the last on top, between the steps after and before all layers."""
+    # of many runs the first and last 12 are shown
     lines = [*_run_lines(like_runs(strip.cells), signs)]
     room = max((len(name) for name, _ in lines), default=0)
     yield from ([(f"{'':{room}}  {label}", "dim")] for label in reversed(strip.after))
@@ -156,6 +162,7 @@ def _run_lines(runs: Sequence[tuple[Cell, int]], signs: Signs) -> Iterator[tuple
 
 def _repeated(runs: Sequence[tuple[Cell, int]]) -> tuple[int, int, int]:
     """(start, runs, times) of a repeated period: (1, 2, 3) of A BC BC BC; zeros below 3 times."""
+    # at each of the first three starts, so that up to two other runs may stand before the period
     keys = [(cell.mixers, cell.networks, count) for cell, count in runs]
     best, most = (0, 0, 0), 0
     for start in range(min(3, len(keys))):
@@ -225,11 +232,11 @@ def _part(part: DrawnPart, scale: BarScale, signs: Signs) -> Iterator[Line]:
         share = float(node.width.value) / scale.widest if node.width else 0.0
         hue = "plain" if node.role in {"input", "output"} else node.hue if node.hue != "plain" else part.hue
         padded = name + " " * (scale.names - cell_width(name))
-        yield [(f"  {padded} {_count(node):>{scale.digits}} ", ""), (bar(share, scale.room, signs), hue)]
+        yield [(f"  {padded} {_width_text(node):>{scale.digits}} ", ""), (bar(share, scale.room, signs), hue)]
 
 
 def _shares(anatomy: Anatomy, width: int, signs: Signs) -> Iterator[Line]:
-    """Two bars for each component: what is stored of it, and what one token reads."""
+    """Two bars for each component: stored, and read for one token; one bar where both are equal."""
     unit, single = UNITS[anatomy.shown], is_single(anatomy)
     whole = sum(share.stored.value for share in anatomy.shares)
     part = sum(share.read.value for share in anatomy.shares)

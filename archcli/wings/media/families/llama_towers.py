@@ -85,13 +85,13 @@ MLLAMA_CROSSING: dict[str, str] = {
 
 
 def _mllama(config: Config) -> Mapped:
-    """As Llama; layers of cross attention to an image are passed by where there is none."""
+    """As Llama, with cross-attention layers to images; a text without images skips these."""
     # the class ties no tables: that of tokens has more rows, for images
     config.ignore("head_dim", "tie_word_embeddings")
     width, count, crossing = hf.even_split(config), config.layers(), _crossing(config)
-    own, ffn = hf.attention(config, width), hf.gated(config)
-    layer = {"kind": "pre_norm", "attention": own, "ffn": ffn}
-    heads: Mapped = {key: own[key] for key in ("n_heads", "head_dim") if key in own}
+    attention, ffn = hf.attention(config, width), hf.gated(config)
+    layer = {"kind": "pre_norm", "attention": attention, "ffn": ffn}
+    heads: Mapped = {key: attention[key] for key in ("n_heads", "head_dim") if key in attention}
     cross: Mapped = {**heads, "n_kv_heads": hf.key_value_heads(config), "qk_norm": hf.PER_HEAD}
     reading = {"kind": "gated_pre_norm", "cross_attention": cross, "ffn": ffn}
     if crossing:

@@ -150,29 +150,29 @@ def _siglip() -> Weights:
     return {name.removeprefix("[vision_model.]"): rule for name, rule in names.items()}
 
 
-def _beside(*names: str) -> tuple[str, ...]:
-    """Names of a projector that stands beside its tower."""
+def _outside(*names: str) -> tuple[str, ...]:
+    """Names of a projector outside of its tower, `multi_modal_projector`."""
     return tuple(f"[model.]multi_modal_projector.{name}" for name in names)
 
 
 def _merger(*names: str) -> tuple[str, ...]:
-    """Names of a projector that is a part of its tower."""
+    """Names of a projector within its tower, `visual.merger`."""
     return tuple(f"[model.]visual.merger.{name}" for name in names)
 
 
 VISION, VISUAL, AUDIO = "[model.]vision_tower", "[model.]visual", "[model.]audio_tower"
 MERGED = ("norm", "linear_fc1", "linear_fc2")
-LLAVA = TowerNames(VISION, "clip_vision_model", _beside("linear_1", "linear_2"))
+LLAVA = TowerNames(VISION, "clip_vision_model", _outside("linear_1", "linear_2"))
 QWEN2 = TowerNames(VISUAL, BLOCKS, _merger("ln_q", "mlp.0", "mlp.2"))
 QWEN3 = TowerNames(VISUAL, BLOCKS, _merger(*MERGED), MERGED)
-MISTRAL3 = TowerNames(VISION, PIXTRAL, _beside("norm", "patch_merger.merging_layer", "linear_1", "linear_2"))
-GEMMA3 = TowerNames(VISION, "siglip_vision_model", _beside("mm_soft_emb_norm", "mm_input_projection_weight"))
-PALIGEMMA = TowerNames(VISION, "siglip_vision_model", _beside("linear"))
+MISTRAL3 = TowerNames(VISION, PIXTRAL, _outside("norm", "patch_merger.merging_layer", "linear_1", "linear_2"))
+GEMMA3 = TowerNames(VISION, "siglip_vision_model", _outside("mm_soft_emb_norm", "mm_input_projection_weight"))
+PALIGEMMA = TowerNames(VISION, "siglip_vision_model", _outside("linear"))
 FUYU = TowerNames("[model.]vision_embed_tokens", {"*": f"{FRONT}.patches.*"}, ())
-INTERNVL = TowerNames(VISION, INTERN_VIT, _beside("layer_norm", "linear_1", "linear_2"))
-QWEN2_AUDIO = TowerNames(AUDIO, WHISPER, _beside("linear"), part="audio_tower")
-VOXTRAL = TowerNames(AUDIO, WHISPER, _beside("linear_1", "linear_2"), part="audio_tower")
-VOXTRAL_REALTIME = TowerNames(AUDIO, STREAMED, _beside("linear_1", "linear_2"), part="audio_tower")
+INTERNVL = TowerNames(VISION, INTERN_VIT, _outside("layer_norm", "linear_1", "linear_2"))
+QWEN2_AUDIO = TowerNames(AUDIO, WHISPER, _outside("linear"), part="audio_tower")
+VOXTRAL = TowerNames(AUDIO, WHISPER, _outside("linear_1", "linear_2"), part="audio_tower")
+VOXTRAL_REALTIME = TowerNames(AUDIO, STREAMED, _outside("linear_1", "linear_2"), part="audio_tower")
 TILED: Weights = {
     "class_embedding": f"{FRONT}.class_token.weight",
     "patch_embedding.weight": f"{FRONT}.patches.weight",

@@ -50,12 +50,12 @@ class PlaceFeatures(Op):
     def parts(self, x: Shape, ids: Shape, *features: Shape) -> tuple[Part, ...]:
         sizes = [prod(shape) for shape in features]
         placed = sum(sizes[1:], start=sizes[0])
-        # what stood there gets no gradient; where it is added to, all gradients pass on
-        own = Part("d_0", OpClass.MOVEMENT, 0, 0, 0 if self.adds else placed, wrt=0)
+        # a replaced token gets no gradient; if vectors are added to tokens, both get all of it
+        replaced = Part("d_0", OpClass.MOVEMENT, 0, 0, 0 if self.adds else placed, wrt=0)
         moved = [
             Part(f"d_{i}", OpClass.MOVEMENT, 0, size, size, wrt=i) for i, size in enumerate(sizes, start=2)
         ]
-        place = movement("place", placed + prod(ids), placed, (own, *moved))
+        place = movement("place", placed + prod(ids), placed, (replaced, *moved))
         added = Part("add", OpClass.ELEMENTWISE, placed, 2 * placed, placed)
         return (place, added) if self.adds else (place,)
 

@@ -1,4 +1,4 @@
-"""Ops that add trained tables of places to tokens: of tiles, of rows and columns; and gates.
+"""Ops that add trained position tables to tokens: of tiles, of rows and columns; and gates.
 
 B batch, T tokens, D width of a token, h and w rows and columns of places, t tiles, n tokens of each.
 """
@@ -55,13 +55,13 @@ class AddTileTable(Op):
         return {"weight": (self.arrangements, self.tiles * x[2]), "gate": (1,)}
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
-        n, own = prod(x), self.tiles * x[2]
+        n, table = prod(x), self.tiles * x[2]
         gradients = (
             Part("d_0", OpClass.ELEMENTWISE, 0, n, n, wrt=0),
-            summed("weight", n, own),
-            Part("d_gate", OpClass.NORMALIZATION, 2 * own, 2 * own, 1, wrt="gate"),
+            summed("weight", n, table),
+            Part("d_gate", OpClass.NORMALIZATION, 2 * table, 2 * table, 1, wrt="gate"),
         )
-        return (Part("add", OpClass.ELEMENTWISE, n + own, n + own + 1, n, gradients),)
+        return (Part("add", OpClass.ELEMENTWISE, n + table, n + table + 1, n, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         of_tiles = (weights["weight"][-1] * weights["gate"].tanh()).reshape(self.tiles, 1, x.shape[2])
@@ -86,14 +86,14 @@ class AddTilePlaces(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n, places = prod(x), x[1] * x[2]
-        own = places + self.tiles * places
+        tables = places + self.tiles * places
         gradients = (
             Part("d_0", OpClass.ELEMENTWISE, 0, n, n, wrt=0),
             summed("weight", n, places),
             summed("tiles", n, self.tiles * places),
-            Part("d_gate", OpClass.NORMALIZATION, 2 * own, 2 * own, 1, wrt="gate"),
+            Part("d_gate", OpClass.NORMALIZATION, 2 * tables, 2 * tables, 1, wrt="gate"),
         )
-        return (Part("add", OpClass.ELEMENTWISE, 2 * n + own, n + own + 1, n, gradients),)
+        return (Part("add", OpClass.ELEMENTWISE, 2 * n + tables, n + tables + 1, n, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         share = weights["gate"].tanh()
@@ -104,9 +104,9 @@ class AddTilePlaces(Op):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairPadding(Op):
-    """The bias [1, 1, T, T] that takes pairs of two padding vectors out: a product of two columns.
+    """The bias [1, 1, T, T] that masks pairs of two padding vectors: an outer product.
 
-    Of each `padded` vectors the first `tokens` are none. Input positions [T].
+    Of each `padded` vectors the first `tokens` are no padding. Input positions [T].
     """
 
     drawn: ClassVar[str] = "aside"
@@ -118,7 +118,7 @@ class PairPadding(Op):
         return False
 
     def shape(self, positions: Shape) -> Shape:
-        # all heads read the same: a bias of each would take H times the memory
+        # one bias for all heads: one per head would take H times the memory
         return (1, 1, positions[0], positions[0])
 
     def parts(self, positions: Shape) -> tuple[Part, ...]:
@@ -156,7 +156,7 @@ class AddGridTables(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n = prod(x)
-        own = x[1] * x[2]
+        table = x[1] * x[2]
         gradients: tuple[Part, ...] = (
             Part("d_0", OpClass.ELEMENTWISE, 0, n, n, wrt=0),
             summed("rows", x[0] * x[1] * (x[2] // 2), self.grid[0] * (x[2] // 2)),
@@ -164,7 +164,7 @@ class AddGridTables(Op):
         )
         gradients = gradients[:1] if self.entries is None else gradients
         flops = n + (n if self.frame else 0)
-        return (Part("add", OpClass.ELEMENTWISE, flops, n + own, n, gradients),)
+        return (Part("add", OpClass.ELEMENTWISE, flops, n + table, n, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         h, w = self.grid
@@ -206,16 +206,16 @@ class AxisBias(Op):
         return {name: (2 * n - 1, q[3]) for name, n in zip(("rows", "columns"), self.grid, strict=True)}
 
     def parts(self, q: Shape) -> tuple[Part, ...]:
-        each = prod(q[:3])
+        queries = prod(q[:3])
         products = tuple(
-            contraction(name, 2 * each * n * q[3], [(prod(q), 0), (shape[0] * q[3], name)], each * n)
+            contraction(name, 2 * queries * n * q[3], [(prod(q), 0), (shape[0] * q[3], name)], queries * n)
             for (name, shape), n in zip(self.weights(q).items(), self.grid, strict=True)
         )
         out = prod(self.shape(q))
-        # the gradient of each pair's sum is added up along the other axis
-        made = each * sum(self.grid)
-        spread = Part("d_0", OpClass.NORMALIZATION, 2 * out, 2 * out, made, wrt=0)
-        return (*products, Part("sum", OpClass.ELEMENTWISE, out, made, out, (spread,)))
+        # the gradient of a sum over (row, column) pairs is summed along each axis
+        partial = queries * sum(self.grid)
+        spread = Part("d_0", OpClass.NORMALIZATION, 2 * out, 2 * out, partial, wrt=0)
+        return (*products, Part("sum", OpClass.ELEMENTWISE, out, partial, out, (spread,)))
 
     def run(self, torch: Any, weights: dict[str, Any], q: Any) -> Any:
         h, w = self.grid

@@ -1,7 +1,7 @@
-"""What params, flops, memory, show and summary answer of a config.json that archcli does not describe.
+"""params, flops, memory, show and summary for a config.json that archcli does not describe.
 
-A reader of an installed distribution, archcli's own for transformers among them, makes its module; it is run
-as a module of one's own is.
+A reader of an installed distribution builds its module, such as archcli's reader of transformers' classes.
+The module then runs as a user's own module does.
 """
 
 from __future__ import annotations
@@ -31,43 +31,45 @@ if TYPE_CHECKING:
     from archcli.wings.running.runtime.own.run import OwnCall
 
 GROUP = "archcli.readers"
-"""The entry points by which a distribution offers modules for types that nothing describes."""
+"""The entry points of readers: each builds a module for a type that archcli does not describe."""
 SHAPE = re.compile(r"input_ids=int64\[(\d+),(\d+)\]")
 STORED = ("dtype", "torch_dtype", "quantization_config")
-"""Keys of how a file stores its weights, which the class is built without."""
+"""Keys on the storage of weights, which the class ignores when it is built."""
 OF_BYTES = ("params", "memory")
-"""Commands that answer bytes."""
+"""Commands whose answers are bytes."""
 MAPPINGS = "models/auto/auto_mappings.py"
 NEEDED = ("torch", "transformers")
 MOST_BY_ITSELF = 2**28
-"""Parameters of a class that is run with values, unasked, where it looks at them."""
+"""The most parameters of a class that runs with values, without --run-on cpu, if it needs them."""
 
 
 def of_class(
-    command: str, error: UndescribedError, options: Any, own: ModuleOptions, beside: Mapping[str, Any]
+    command: str, error: UndescribedError, options: Any, running: ModuleOptions, extra: Mapping[str, Any]
 ) -> Report:
-    """The answer of a command line; raises the error itself where no reader has a class."""
+    """The answer to a command line; raises `error` if no reader has a class."""
     what = "is for an architecture that archcli describes"
-    question = stated_question(command, options, own, beside, what)
-    return _answered(command, error, own.input, {}, question)
+    question = stated_question(command, options, running, extra, what)
+    return _answered(command, error, running.input, {}, question)
 
 
-def compared(command: str, model: str, options: Any, own: ModuleOptions, beside: Mapping[str, Any]) -> Report:
-    """The answer by the class of a config.json, with what archcli's description has otherwise."""
+def compared(
+    command: str, model: str, options: Any, running: ModuleOptions, extra: Mapping[str, Any]
+) -> Report:
+    """The answer by the class of a config.json, with the differences from archcli's description."""
     try:
         loaded = load(model)
     except UndescribedError as error:
-        return of_class(command, error, options, own, beside)
+        return of_class(command, error, options, running, extra)
     if loaded.config is None:
         raise ArchError(f"{quote(model)} is no config.json, which --by-class needs", "leave --by-class out")
     unread = UndescribedError(f"transformers has no class for {quote(model)}", "leave --by-class out")
     unread.config = loaded.config
-    report = of_class(command, unread, options, own, beside)
+    report = of_class(command, unread, options, running, extra)
     return replace(report, notes=(*report.notes, *_differences(report, loaded.model)))
 
 
 def _differences(report: Report, model: Model) -> Iterator[str]:
-    """What the description of a model counts, beside a class's report."""
+    """Notes that compare a class's report with the description of the model."""
     pairs = {"parameters": (report.totals.get("params"), count_params(model).totals["params"])}
     ids = [SHAPE.fullmatch(text) for text in report.inputs["input"]]
     if "matmul_flops" in report.totals and len(ids) == 1 and ids[0]:
@@ -82,7 +84,7 @@ def _differences(report: Report, model: Model) -> Iterator[str]:
 
 
 def of_python(command: str, error: UndescribedError, inputs: Any = None, **options: Any) -> Report:
-    """The answer of a Python function; raises the error itself where no reader has a class."""
+    """The answer of a Python function; raises `error` if no reader has a class."""
     args, kwargs = split(inputs)
     return _answered(command, error, args, kwargs, question_of(command, options))
 
@@ -101,7 +103,7 @@ def _answered(
     if args or kwargs:
         report = answer(command, call, question)
     elif command == "params":
-        # nothing runs, and not every class has a forward
+        # params needs no forward, which some classes lack: call `eval` instead
         report = answer(command, replace(call, kwargs={}, method="eval"), question)
     else:
         report = _of_made_inputs(command, error, replace(call, run_on=device), question)
@@ -109,13 +111,13 @@ def _answered(
 
 
 def _of_made_inputs(command: str, error: UndescribedError, call: OwnCall, question: ModuleQuestion) -> Report:
-    """The report of inputs made for the class; on real tensors where a small one looks at values."""
+    """The report on inputs made for the class; of a small class that reads values on real tensors."""
     from archcli.wings.running.runtime.classes.inputs import with_inputs
     from archcli.wings.running.runtime.own.failures import RunError
 
     def report(call: OwnCall) -> Report:
-        def ask(made: Mapping[str, Any]) -> Report:
-            return answer(command, replace(call, kwargs=made), question)
+        def ask(inputs: Mapping[str, Any]) -> Report:
+            return answer(command, replace(call, kwargs=inputs), question)
 
         return with_inputs(call.module, call.run_on, ask)
 
@@ -129,7 +131,7 @@ def _of_made_inputs(command: str, error: UndescribedError, call: OwnCall, questi
 
 
 def _named(report: Report, source: str, config: Mapping[str, Any]) -> Report:
-    """The report with the library of the class in its heading, and notes of what counted."""
+    """The report with the library of the class in its heading, and notes that the class counted."""
     library = source.partition(".")[0]
     name = f"{report.model['name']} of {library} {version(library)}"
     notes = [f"Counted by the class {name}, not by archcli's description."]
@@ -139,7 +141,7 @@ def _named(report: Report, source: str, config: Mapping[str, Any]) -> Report:
 
 
 def _module(error: UndescribedError, run_on: str) -> Any:
-    """The module of a config.json. Raises the error, with what to install, where there is no reader."""
+    """The module of a config.json. Raises `error`, with what to install, if no reader has one."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     for reader in () if missing else every(GROUP):
         module = reader(error.config, run_on)
@@ -153,7 +155,7 @@ def _module(error: UndescribedError, run_on: str) -> Any:
 
 
 def class_model(data: Mapping[str, Any], run_on: str = "meta") -> Any:
-    """The model of a config.json by transformers' class, without values on meta; the reader that is here.
+    """archcli's reader: the model of a config.json by transformers' class, on meta without values.
 
     None for a type that transformers lacks, before torch is imported. Raises ArchError where the class
     cannot be built.
@@ -171,7 +173,7 @@ def class_model(data: Mapping[str, Any], run_on: str = "meta") -> Any:
 
 
 def _has(kind: Any) -> bool:
-    """Whether transformers may have a type, by its own table, which imports nothing; true of none stated."""
+    """Whether transformers may have a type, by its table, without importing it; True without a type."""
     package = find_spec("transformers")
     table = Path(package.origin).parent / MAPPINGS if package and package.origin else None
     if kind is None or table is None or not table.exists():

@@ -1,4 +1,4 @@
-"""Reports on a module of one's own, from the rows of a watched run."""
+"""Reports on a user's own module, from the rows of a watched run."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def _tree(run: ModuleRun, depth: int) -> Iterator[Record]:
 def show_report(run: ModuleRun) -> Report:
     """The report of `archcli show`: every row, with shapes."""
     params = sum(row.params for row in run.rows)
-    # without FLOPs, which may have no formula
+    # without FLOPs: an operation may have no formula for them
     rows = [{key: record[key] for key in SHAPES} for record in _records(run)]
     columns = (
         Column("path", "path"),
@@ -217,7 +217,7 @@ def show_report(run: ModuleRun) -> Report:
 
 
 def _summed(run: ModuleRun, name: Callable[[Row], str], size: Callable[[Row], Any]) -> dict[str, Any]:
-    """The sizes of all rows of a name together; names without any are left out."""
+    """The sum of the sizes of rows with equal names; sums of 0 are left out."""
     sums: dict[str, Any] = {}
     for row in run.rows:
         sums[name(row)] = sums.get(name(row), 0) + size(row)

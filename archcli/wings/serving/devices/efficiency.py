@@ -1,11 +1,11 @@
-"""Efficiency: the fractions of its peaks that a device reaches, as its YAML states them.
+"""`efficiency` of a device's YAML: the fractions of its peaks that it reaches.
 
     efficiency:
       matrix_products:
         bf16: {launch_us: 2.9, depth_ns: 0.21, compute: 0.81, memory: 0.9, exponent: 2.3,
                error: 0.09, low: 0.88, high: 1.17, rows: 729, table: gemms.csv, fitted: "2026-11-23"}
 
-What the constants mean is said in `archcli.wings.serving.predict.constants`.
+`archcli.wings.serving.predict.constants` explains the constants.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from archcli.errors import Problem, quote, suggest
 from archcli.load.yaml.nodes import Node, plain, shown
 
 Constants = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""Constants by group, by what they are for (a dtype, a kind of kernel, a group size), and by key."""
+"""Constants by group, by name (a dtype, a kind of kernel, a number of ranks), and by key."""
 
 DTYPES = ("bf16", "fp16", "fp8", "fp4", "int8", "tf32", "fp32")
 KINDS_OF_KERNEL = ("normalization", "gated_activation", "addition", "elementwise", "movement", "gather")
 
 
 class Range(NamedTuple):
-    """The numbers that a constant may be, both ends included."""
+    """The allowed values of a constant, both ends included."""
 
     least: float
     most: float
@@ -39,7 +39,7 @@ RATIO = Range(1e-3, 1e3)
 
 
 class ConstantGroup(NamedTuple):
-    """A group of constants: the names it may have entries for, None for group sizes, and their numbers."""
+    """A group of constants: allowed names (None: numbers of ranks), and the range of each constant."""
 
     names: tuple[str, ...] | None
     numbers: Mapping[str, Range]
@@ -77,10 +77,10 @@ ORIGIN: Mapping[str, Range] = {
     "high": RATIO,
     "rows": Range(1, 1e9),
 }
-"""Mean error held out, measured over expected at its 10% and 90% quantile, and how many rows were fitted."""
+"""Cross-validated mean error; 10% and 90% quantile of measured / expected; number of fitted rows."""
 TEXTS = ("table", "fitted")
 OPTIONAL = ("fitted_on",)
-"""The device whose measurements these are, where they are not its own."""
+"""The device on which the measurements were made, if it is another one."""
 GROUP_SIZE = re.compile(r"[2-9]|[1-9]\d{1,4}", re.ASCII)
 DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
@@ -92,13 +92,13 @@ def efficiency_of(node: Node) -> Constants:
 
 
 OF_CHIP = ("matrix_products", "memory_bound", "attention")
-"""Groups of constants that say nothing of a device's links."""
+"""Groups of constants that depend on the chip alone, not on the links of a device."""
 
 
 def borrowed(constants: Constants, lender: str, *, same_link: bool) -> Constants:
-    """The constants of a device that has the same chip, each with the name of its lender.
+    """The constants of a device with the same chip, each with the name of that device (`fitted_on`).
 
-    Those of communication and of whole training steps are lent where the links are of one kind.
+    Those of communication and of whole training steps are lent only to a device with the same kind of link.
     """
     return {
         group: {name: {"fitted_on": lender, **entry} for name, entry in entries.items()}

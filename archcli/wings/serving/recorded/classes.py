@@ -1,10 +1,10 @@
 """Time classes of a profile; the class and the FLOPs per element of torch's operations.
 
-An operation of the architecture with one class of cost lends that class to all that it executes: the eleven
-kernels of a composite norm are the norm. Beside a matrix product, the softmax, the bias and the copies are
-recognised by name. A fused attention kernel is contraction and normalization at once; it is never split, and
-is a class of its own. So is a kernel that goes from token to token, which is neither a product nor
-element-wise: a running sum, the substitution of a delta rule.
+- An operation of the architecture with one class of cost: all kernels that it runs have that class, such as
+  the eleven of a composite norm.
+- One with a matrix product and others: softmax, bias and copies are recognised by name.
+- A fused attention kernel is contraction and normalization at once: a class of its own, never split.
+- A kernel that goes from token to token, neither a product nor element-wise, as a running sum: recurrence.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ FUSED_KERNELS = TimeClass.FUSED_KERNELS
 RECURRENCE = TimeClass.RECURRENCE
 """Kernels that go from token to token."""
 COMMUNICATION = TimeClass.COMMUNICATION
-"""What the ranks of a plan exchange, and waiting for it."""
+"""Collectives of the ranks of a plan, and waiting for them."""
 FRAMEWORK = TimeClass.FRAMEWORK
 RANDOM = TimeClass.RANDOM
 """Drawing random numbers: no arithmetic of the architecture, but on a CPU much of training with dropout."""
@@ -131,7 +131,7 @@ _IN_ONE_KERNEL = {
 
 
 def flops_per_element(name: str) -> int:
-    """FLOPs of a torch operation that is no matrix product, for each element of its largest tensor."""
+    """FLOPs per element of the largest tensor, of a torch operation that is no matrix product."""
     return 0 if name in _NO_ARITHMETIC else _IN_ONE_KERNEL.get(name, 1)
 
 
@@ -151,12 +151,12 @@ def communicates(name: str) -> bool:
 
 
 def class_of(key: OpKey, parts: tuple[Part, ...]) -> str:
-    """The time class of torch operation `key`, run by an architecture's op with these parts."""
+    """The time class of a torch operation that an op of the architecture with these parts runs."""
     named = _class_by_name(key)
     if named is not None:
         return named
     of_phase = _of_phase(key.phase, parts)
-    # the same names occur in operations that are no scans: cumsum counts the tokens of experts
+    # only within a scan: elsewhere cumsum counts, for example, the tokens of experts
     if key.name in _SCANS and any(part.scans for part in of_phase):
         return RECURRENCE
     classes = [part.op_class for part in of_phase]
@@ -189,7 +189,7 @@ _MOVES = _names(
 
 
 def class_by_name(name: str) -> str:
-    """The time class of a torch operation by its name alone, where no row says what it is a part of."""
+    """The time class of a torch operation by its name alone, if its op is unknown."""
     named = _class_by_name(OpKey("", "forward", name))
     if named is not None:
         return named

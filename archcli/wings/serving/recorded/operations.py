@@ -1,4 +1,4 @@
-"""Operations of a timed pass: torch's, within those of the architecture. Records only, without torch."""
+"""Records of a timed pass: torch's operations within those of the architecture. Without torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from archcli.graph import Op
 Phase = Literal["forward", "backward", "sums"]
 """`sums` are the additions by which autograd accumulates gradients of a tensor that was used twice."""
 JOIN = " + "
-"""Between the paths of a group of rows that run as one kernel."""
+"""Joins the paths of rows that run as one kernel."""
 
 
 class OpKey(NamedTuple):
@@ -22,7 +22,7 @@ class OpKey(NamedTuple):
 
 
 class ClassKey(NamedTuple):
-    """The key of time or cost: an operation of the architecture and a class within it."""
+    """The key of time or cost: an operation of the architecture, its phase, and a class within it."""
 
     path: str
     phase: Phase
@@ -41,13 +41,16 @@ class CallTime(NamedTuple):
 
 
 REPLICAS = "(weights and gradients of replicas)"
-"""The path of FSDP2's own work, such as gathering weights, which is part of no operation."""
+"""The path of FSDP2's work, such as gathering weights, which is part of no operation."""
 
 
 class CollectiveTime(NamedTuple):
-    """A collective in a pass: calls and bytes sent over a ring, its time, and the part not hidden.
+    """A collective in a pass.
 
-    Those `of_replicas` exchange weights and gradients, beside the operations of the architecture.
+    collective: its kind, `all_reduce`.
+    calls, bytes: number, and bytes sent over a ring.
+    seconds, exposed_s: its time, and the part that no compute hides.
+    of_replicas: it exchanges weights or gradients, and is part of no operation of the architecture.
     """
 
     collective: str
@@ -58,7 +61,7 @@ class CollectiveTime(NamedTuple):
     of_replicas: bool = False
 
     def plus(self, more: CollectiveTime) -> CollectiveTime:
-        """Both together, of the same kind."""
+        """The sum of two of the same kind."""
         return CollectiveTime(
             self.collective,
             self.calls + more.calls,
@@ -77,7 +80,7 @@ class OpInstance(NamedTuple):
 
 
 class OpTime(NamedTuple):
-    """The class of a torch operation, and the median of its time in a pass."""
+    """A torch operation of a pass: key, class, median seconds, calls."""
 
     path: str
     phase: Phase

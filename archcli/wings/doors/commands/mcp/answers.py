@@ -1,4 +1,4 @@
-"""What a tool answers: a report, cut to what an assistant's context has room for, and errors as text."""
+"""The answer of a tool: a report, shortened to save an assistant's context, or an error as text."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from archcli.render.plain import opening
 from archcli.wings.doors.commands.mcp.tools import Drawing, Tool
 
 MOST_BYTES = 4096
-"""Bytes of an answer as JSON, unless all rows are asked for."""
+"""Bytes of an answer as JSON, without rows=true."""
 MOST_WITH_ROWS = 200_000
-"""Bytes of one with all rows: a context holds some hundred thousand tokens."""
+"""Bytes of an answer with rows=true: a context holds some hundred thousand tokens."""
 NESTED_FROM = 100
 """Bytes from which a group of figures may be left out of the totals."""
 RESERVED = 300
@@ -23,7 +23,7 @@ RESERVED = 300
 LONGEST_HEADLINE = 600
 MOST_NAMED = 8
 TEXTS = ("not_modelled", "notes", "command", "convention")
-"""What is left out where the figures alone are too long, in this order."""
+"""Texts that are left out of a long answer, in this order."""
 
 Answer = dict[str, Any]
 
@@ -48,9 +48,10 @@ def headline(report: Report) -> str:
 
 
 def answer_of(report: Report, line: str, tool: Tool, *, rows: bool) -> Answer:
-    """The answer of a report: sentence, totals, convention, notes, and the command line of the same.
+    """The answer of a report: headline, totals, convention, notes, and the command line.
 
-    With `rows` it has every row; of a tool that lists, as many as there is room for. It says what it lacks.
+    With `rows` it has every row; of a tool that lists, the first rows that have room. `left_out` says what is
+    missing.
     """
     document = report.to_dict()
     answer = {
@@ -94,7 +95,7 @@ def _fitting(rows: Sequence[Answer], room: int) -> Iterator[Answer]:
 
 
 def _left_out(names: Sequence[str], shown: int, total: int, *, rows: bool) -> str:
-    """What an answer says of what it leaves out, and how to ask for it; empty where it is whole."""
+    """The sentence on what is left out, and how to ask for it; empty for a complete answer."""
     parts = list(names[:MOST_NAMED])
     if len(names) > MOST_NAMED:
         parts.append(f"{len(names) - MOST_NAMED} more groups")

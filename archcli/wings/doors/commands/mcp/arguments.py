@@ -1,4 +1,4 @@
-"""The arguments of a tool: their JSON Schema, read off the records of options, and their values."""
+"""The arguments of an MCP tool: JSON Schema and values, from the records of options."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from archcli.modules.spec.values import NULL, Json, ValueType, hints, value_type
 from archcli.units import bytes_note, parse_count, tokens_note
 
 NAMES_FILE = {"CHECKPOINT", "FILE", "DIR", "PROFILE.json"}
-"""The values of options that name files: tools have none of these, as they would read or write them."""
+"""Metavars of options that name files: tools lack these options, as they read and write no files."""
 OF_FILES = (".yaml", ".yml")
-"""How the name of a device's own file ends."""
+"""Suffixes of the file of a device."""
 COUNTS = {"count", "tokens"}
 SIZES = {"bytes"}
 NOTES = {"tokens": tokens_note, "bytes": bytes_note}
@@ -43,7 +43,7 @@ ROWS: Json = {
 
 
 class Argument(NamedTuple):
-    """An option of a record as a tool takes it. `default` is MISSING where it has to be given."""
+    """An option as an argument of a tool. `default` is MISSING for a required one."""
 
     name: str
     option: Option
@@ -52,7 +52,7 @@ class Argument(NamedTuple):
 
     @property
     def is_required(self) -> bool:
-        """Whether it has to be given."""
+        """Whether it is required."""
         return self.default is MISSING
 
     @property
@@ -81,7 +81,7 @@ class Argument(NamedTuple):
         return dict(schema)
 
     def value(self, value: Any) -> Any:
-        """A value of JSON as the record takes it: 8k as 8,000. Raises ArchError for a file."""
+        """A JSON value converted for the record: 8k to 8,000. Raises ArchError for a file."""
         texts = [value] if isinstance(value, str) else value if self.is_list else []
         for text in texts if isinstance(texts, list) else ():
             if isinstance(text, str) and any(suffix in text.lower() for suffix in OF_FILES):
@@ -92,12 +92,12 @@ class Argument(NamedTuple):
         return texts if self.is_list and texts else value
 
     def note(self, value: Any) -> str:
-        """What the command would note of a text such as 128k; empty where it is plain."""
+        """The command's note on a text such as 128k; empty for a plain number."""
         noted = NOTES.get(self.option.reads) if isinstance(value, str) else None
         return "" if noted is None else noted(value)
 
     def as_typed(self, value: Any) -> list[str]:
-        """The words that say a value on the command line."""
+        """The words of the option on the command line."""
         if self.option.argument:
             return [str(value)]
         name = f"--{self.option.name or self.name.replace('_', '-')}"
@@ -108,13 +108,13 @@ class Argument(NamedTuple):
 
 
 def record_of(home: str) -> Any:
-    """The record `module:name` of a question."""
+    """Import the record `module:name` of a question."""
     module, _, name = home.partition(":")
     return vars(import_module(module))[name]
 
 
 def arguments(record: Any) -> dict[str, Argument]:
-    """The arguments of a record by name: its options, but those that name files."""
+    """The arguments of a record by name: its options, except those that name files."""
     return {argument.name: argument for argument in _arguments(record)}
 
 
@@ -127,7 +127,7 @@ def _arguments(record: Any) -> Iterator[Argument]:
 
 
 def check_names(tool: str, arguments: Mapping[str, Any], schema: Json) -> None:
-    """Raise ArchError for arguments that a tool has not, and for those that it lacks."""
+    """Raise ArchError for unknown arguments, and for missing required ones."""
     known, required = schema["properties"], schema["required"]
     problems = [
         Problem(f"unknown argument '{name[:40]}'", suggest(name, known, "it has"), path=tool)
@@ -144,7 +144,7 @@ def check_names(tool: str, arguments: Mapping[str, Any], schema: Json) -> None:
 
 
 def filled(tool: str, record: Any, known: Mapping[str, Argument], arguments: Mapping[str, Any]) -> Any:
-    """The record of a question with what is given. Raises ArchError with all that is refused."""
+    """The record of a question with these arguments. Raises one ArchError for all refused values."""
     values: dict[str, Any] = {}
     problems: list[Problem] = []
     for name, value in arguments.items():
@@ -155,13 +155,14 @@ def filled(tool: str, record: Any, known: Mapping[str, Argument], arguments: Map
     if problems:
         raise ArchError(problems)
     if any(field.name == "model" and field.default is MISSING for field in fields(record)):
-        values["model"] = ""  # which is loaded beside the record
+        # required by the record, but tools load the model separately
+        values["model"] = ""
     call = bound(record, (), values, tool)
     return record(*call.args, **call.kwargs)
 
 
 def checked(tool: str, name: str, value: Any, annotation: Any) -> Any:
-    """The value of an argument that is no option of a record, such as rows."""
+    """Check the value of an argument that is no option of a record, such as rows."""
     return accept(name, value, {name: value_type(annotation)}, tool)
 
 

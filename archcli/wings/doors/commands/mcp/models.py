@@ -27,7 +27,9 @@ MOST_CHARACTERS = 4_000_000
 """Characters of a model in a question; a config.json has some thousands."""
 INSTEAD = "give its config.json as an object or as text"
 FEWEST_LETTERS = 3
+"""Letters of a family's name from which on similar families are suggested."""
 MOST_NAMED = 24
+"""The most presets in a suggestion."""
 
 
 class AskedModel(NamedTuple):
@@ -49,7 +51,7 @@ class AskedModel(NamedTuple):
 
     def loaded(self, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
         """The architecture. Raises ArchError with what to ask instead."""
-        # what it names in turn as well: the base of an adapter, a link in a folder
+        # also for files that the model refers to: the base of an adapter, a link in a folder
         with reading_only(*filter(None, [self.folder])):
             return self._loaded(overrides, strict=strict)
 
@@ -75,7 +77,7 @@ class AskedModel(NamedTuple):
         return loaded
 
     def subject(self, overrides: Sequence[str] = ()) -> Subject:
-        """The architecture as questions take it."""
+        """The architecture with its source and overrides, for a question."""
         return subject_of(self.loaded(overrides), overrides)
 
     @property
@@ -106,7 +108,8 @@ def _inside(folder: Path, name: str) -> Path | None:
         return None
     if not path.is_relative_to(root):
         raise ArchError(f"{quote(name)} is outside of the folder that archcli mcp reads", INSTEAD)
-    if exists and not (path.is_file() or path.is_dir()):  # a pipe would be waited for
+    # reading a pipe would block
+    if exists and not (path.is_file() or path.is_dir()):
         raise ArchError(f"{quote(name)} is neither a file nor a folder", INSTEAD)
     return path if exists and path != root else None
 
@@ -132,7 +135,7 @@ def _refuse_module(name: str) -> None:
 
 
 def _of_family(name: str) -> list[str]:
-    """Presets with the first word of a name, or nearly: `lama-9b` finds those of `llama`."""
+    """Presets of the family that a name begins with, misspelled or not: `lama-9b` finds `llama-…`."""
     family = _letters(name)
     known = {preset: _letters(preset) for preset in presets()}
     near = closest(family, set(known.values()))[:1] if len(family) >= FEWEST_LETTERS else []

@@ -22,14 +22,19 @@ from archcli.wings.drawing.picture.architecture.style import width_of
 TOUCH = 3.0
 """Units between a pill and the bar that it stands on."""
 CROWD, CROWDED, SHORT, FLARED = 3, 240.0, 46.0, 400.0
-"""3 products with over 240 units of text have it above their bars: lines of 46 units, flared of 400."""
+"""3 products in a rank with over 240 units of text have it above their bars, in lines of 46 units.
+
+FLARED: the line length in units of a flared product."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in ranks with their glyphs: a drawing without a frame and of fixed height.
+    """Nodes in ranks with their glyphs.
 
-    shared: slots side by side that have one pill.
+    nodes, glyphs: what is drawn.
+    layers: ranks, and the order in each.
+    spine: nodes of the residual stream.
+    shared: runs of neighbouring slots that have one common pill.
     """
 
     nodes: tuple[DrawnNode, ...]
@@ -40,7 +45,7 @@ class Graph:
 
     @cached_property
     def blocks(self) -> Blocks:
-        """Blocks of nodes straight above one another."""
+        """Blocks: nodes in one vertical line."""
         return blocks_of(self.layers, self.rings, {node.id for node in self.nodes if node.role == "core"})
 
     @property
@@ -62,16 +67,16 @@ class Graph:
         return Routes(self.layers, self.blocks, Sides(self.rings, frozenset(many), starts, touching))
 
     def _distance(self, rank: Sequence[str]) -> float:
-        """Units between two ranks that touch, as a trapezoid and its bar."""
+        """Units between two ranks without an arrow: 0 between a trapezoid and its bar."""
         lows = [low for slot in rank for low in self.layers.below[slot]]
         return 0.0 if self._among({Trapezoid}, rank) and not self._among({Pill}, lows) else TOUCH
 
     def _among(self, kinds: set[type[Glyph]], slots: Sequence[str]) -> bool:
-        """Whether one of some slots has a glyph of these kinds."""
+        """Whether any of the slots has a glyph of these kinds."""
         return not kinds.isdisjoint(type(self.glyphs[slot]) for slot in slots if slot in self.glyphs)
 
     def _touches(self, rank: Sequence[str]) -> bool:
-        """Whether all nodes of a rank touch their inputs, without an arrow."""
+        """Whether all nodes of a rank stand on their inputs, without an arrow."""
         for slot in rank:
             reads = self.layers.below[slot]
             if any(self.blocks.of[read] != self.blocks.of[slot] for read in reads) or len(reads) > 1:
@@ -82,14 +87,14 @@ class Graph:
                 return False
             if not (self.glyphs[slot].bottom and self.glyphs[reads[0]].top):
                 return False
-            # boxes touch pills alone
+            # a box stands only on a pill, and only a pill on a box
             if self._among({PartBox}, [slot, *reads]) and not self._among({Pill}, [slot, *reads]):
                 return False
         return True
 
     @cached_property
     def bands(self) -> tuple[dict[int, float], dict[int, float]]:
-        """The upper and lower edge of each rank, from the upper edge of the drawing."""
+        """The y of the upper and lower edge of each rank, from the top of the drawing."""
         tops, lows, y = {}, {}, 0.0
         for rank in reversed(range(len(self.layers.ranks))):
             heights = [self.glyphs[slot].height for slot in self.layers.ranks[rank] if slot in self.glyphs]
@@ -99,11 +104,11 @@ class Graph:
 
     @property
     def height(self) -> float:
-        """From the upper edge of the last rank to the lower one of the first."""
+        """The height from the last rank's top to the first rank's bottom."""
         return self.bands[1][0] if self.nodes else 0.0
 
     def placing(self, scale: float) -> Placing:
-        """The places, with the room that each slot takes at about this scale."""
+        """The horizontal places, for the widths of slots at about this scale."""
         reach = {
             slot: self.glyphs[slot].reach(scale) if slot in self.glyphs else Reach()
             for slot in self.layers.slots
@@ -111,7 +116,7 @@ class Graph:
         return Placing(self.layers, self.blocks, reach)
 
     def shapes(self, x: Any, y: float, width: Any, scale: Any) -> Shapes:
-        """Edges, then signs over them."""
+        """Edges first, then glyphs, which are drawn over them."""
         if not self.nodes:
             return ()
         size = concrete(scale)
@@ -136,7 +141,7 @@ class Graph:
 
 
 def graph_of(nodes: tuple[DrawnNode, ...], glyphs: Mapping[str, Glyph], spine: tuple[str, ...] = ()) -> Graph:
-    """A graph with text above its crowded products, and alike pills joined."""
+    """A graph, with text above crowded products, and equal neighbouring pills joined."""
     plain = Graph(nodes, glyphs, _layers(nodes, spine), spine)
     changed, shared = dict(glyphs), list[tuple[str, ...]]()
     for rank in plain.layers.ranks:
@@ -155,9 +160,9 @@ def graph_of(nodes: tuple[DrawnNode, ...], glyphs: Mapping[str, Glyph], spine: t
 
 
 def _layers(nodes: tuple[DrawnNode, ...], spine: tuple[str, ...]) -> Layers:
-    # what comes from elsewhere stands under its reader
+    # another input (encoder output, lent keys) stands right under its reader, not at the bottom
     inputs = [node.id for node in nodes if node.role == "input" and (not spine or node.id in spine)]
-    # an expert of all tokens stands beside those that are chosen
+    # the shared expert stands in the rank of the routed ones
     late = [node.id for node in nodes if node.role == "experts" and node.choice is None]
     return layered({node.id: node.reads for node in nodes}, inputs, spine, late)
 
@@ -170,7 +175,7 @@ def _trapezoids(slots: Sequence[str], glyphs: Mapping[str, Glyph]) -> Iterator[T
 
 
 def _like(graph: Graph, rank: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Pills side by side with the same text, each on another branch."""
+    """Runs of neighbouring pills with the same text and readers, as norms of q and k."""
 
     def sign(slot: str) -> tuple[str, ...]:
         glyph, layers = graph.glyphs.get(slot), graph.layers
@@ -193,7 +198,7 @@ def _readers(graph: Graph, slot: str) -> list[str]:
 
 
 def _is_way(graph: Graph, slot: str) -> bool:
-    """Whether a slot is only passed."""
+    """Whether a slot only leads on to its reader: a pill with one input, or a passing edge."""
     pill = type(graph.glyphs.get(slot)) is Pill and len(graph.layers.below[slot]) == 1
     return pill or graph.layers.slots[slot].passing
 

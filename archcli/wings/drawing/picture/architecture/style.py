@@ -1,7 +1,7 @@
-"""Colours and type of a drawing of an architecture, and the plain shapes that wear them.
+"""Colours and fonts of a drawing of an architecture, and plain shapes with their CSS classes.
 
-Classes: `solid-HUE` and `tint-HUE` fill, `s-HUE` strokes (a `rect` of that class holds its text), `size-…`
-and `ink`, `muted`, `on` are those of text. They are plain values, as the renderer of PNG knows no `var()`.
+Classes: `solid-HUE` and `tint-HUE` fill, `s-HUE` strokes, `size-…`, `ink`, `muted` and `on` are of text.
+Colours are plain values: the PNG renderer knows no `var()`.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ SIZES = {
 FONTS = 'Inter,"Helvetica Neue",Helvetica,"DejaVu Sans",Arial,"Liberation Sans",sans-serif'
 SEMIBOLD = 600
 LEADING = 16.0
-"""From one baseline of small text to the next."""
-# as multiples of the size: signs of mathematics are wider than letters, and text_width takes them for such
+"""Line height of small text."""
+# added width, as a fraction of the font size: `text_width` counts these signs as letters, which are narrower
 WIDE = dict.fromkeys("×→…—≤≥#<>~√", 0.37)
 
 
@@ -94,7 +94,7 @@ def _rules(hues: dict[str, tuple[str, str]], scheme: int) -> list[str]:
 
 
 def definitions() -> SvgShape:
-    """What classes and edges refer to: the hatch over rotated pieces, and heads of arrows."""
+    """SVG definitions: the hatch over pieces rotated by RoPE, and arrow heads."""
     stripe = SvgShape("rect", {"width": 2, "height": 5, "class_": "paper"})
     turned = {"patternUnits": "userSpaceOnUse", "patternTransform": "rotate(45)"}
     pattern = SvgShape("pattern", {"id": "hatch", "width": 5, "height": 5, **turned}, (stripe,))
@@ -137,7 +137,7 @@ def line_of(*pieces: str | Figure | Words, unit: str = "whole") -> Words:
 
 
 def width_of(line: str | Words, size: str = "small") -> float:
-    """Units that a line of text may take in any of the fonts."""
+    """The most units that a line of text takes in any of the fonts."""
     points, weight = SIZES[size]
     bold = weight >= SEMIBOLD
     content = plain_text("".join(word.written for word in line_of(line)))
@@ -156,7 +156,7 @@ def text(
     """A line of text with its baseline at `y`; each number in it has the address of its figure."""
     place = {"x": x, "y": y, "class_": f"size-{size} {ink}", "text_anchor": anchor}
     pieces = line_of(phrase)
-    # beside a tooltip a number stands in an element of its own
+    # with a tooltip the number needs an element of its own, a tspan
     if len(pieces) == 1 and not title:
         return SvgShape("text", place, content=pieces[0].written, figure=pieces[0].figure)
     inside = tuple(SvgShape("tspan", content=p.written, figure=p.figure) for p in pieces)

@@ -31,10 +31,12 @@ Reader = Callable[[TowerSource], Mapped | list[Mapped]]
 
 
 class Towers(NamedTuple):
-    """The towers of a file that are known, the keys that they stand at, and why others are not.
+    """The known towers of a file, and the reasons why other parts are not counted.
 
-    `settled` are keys of parts that are no tower: left out by the file, or read with one.
-    `beside` are other parts that are known, by name with their parameters.
+    towers, keys: mappings of the towers, and their keys in the file.
+    reasons: why a part is not counted, by its key.
+    settled: keys of parts that are no tower: left out by the file, or read with a tower.
+    beside: parameters of other known parts, by name.
     """
 
     towers: list[Mapped]
@@ -45,7 +47,7 @@ class Towers(NamedTuple):
 
 
 def tower_rows(model_type: str) -> Sequence[TowerRow]:
-    """The rows of the parts that stand beside the language model in files of a model_type."""
+    """The rows of the towers beside the language model in files of a model_type."""
     if model_type in WRAPPERS:
         return WRAPPERS[model_type].towers or _installed_rows(model_type)
     family = family_of(HELD.get(model_type, model_type))
@@ -64,21 +66,21 @@ def _installed_rows(model_type: str) -> Sequence[TowerRow]:
 
 
 def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers:
-    """The towers of a wrapper's file, beside a language model with this mapping."""
+    """The towers of a wrapper's file; `mapping` is that of its language model."""
     known, rows = Towers([], [], {}, [], {}), [row for row in tower_rows(whole.model_type) if row.reader]
     parts = any(key.endswith("_config") for key in whole.data if key != "quantization_config")
     if not parts and FLAT not in [row.key for row in rows]:
-        # a flat file of a class outside of transformers states no tower (the first of LLaVA)
+        # a file without *_config keys, as those of the first LLaVA, describes no tower
         return known
     for row in rows:
         if row.optional and whole.get(row.key, default=None) is None:
             known.settled.append(row.key)
             continue
-        # notes of a tower that turns out to be unknown are about nothing
+        # drop the notes of a tower that turns out to be unknown
         notes = len(whole.notes)
         try:
             source = TowerSource(whole, *hf.image_settings(whole), mapping["d_model"], text)
-            for tower in _made(source, _reader(row), mapping, _in_prompt(whole, text, row)):
+            for tower in _read(source, _reader(row), mapping, _in_prompt(whole, text, row)):
                 if "params" in tower:
                     known.beside[tower["part"]] = tower["params"]
                 else:
@@ -88,7 +90,8 @@ def towers_of(whole: Config, mapping: Mapped, text: Mapping[str, Any]) -> Towers
         except ArchError as error:
             del whole.notes[notes:]
             known.reasons[row.key] = error.problems[0].what
-            if row.key == FLAT:  # no key of the file, of which another note would say it
+            # FLAT is no key of the file: the note on uncounted keys does not mention it
+            if row.key == FLAT:
                 whole.note(f"{row.key} is not counted: {known.reasons[row.key]}")
     return known
 
@@ -104,7 +107,7 @@ def _reader(row: TowerRow) -> Reader:
 
 
 def _in_prompt(whole: Config, text: Mapping[str, Any], row: TowerRow) -> Mapped:
-    """How the vectors of a tower stand in the prompt; empty of a class of which it is not known."""
+    """The placeholder token of a tower, and its rotary sections; {} for a class without known ones."""
     if row.token == NOWHERE:
         return {}
     kind = "audio" if row.key == "audio_config" else "image"
@@ -116,20 +119,20 @@ def _in_prompt(whole: Config, text: Mapping[str, Any], row: TowerRow) -> Mapped:
 
 
 def _turned(whole: Config, text: Mapping[str, Any], row: TowerRow) -> Mapped:
-    """The sections of rotary heads, as the text part states them or its class has them."""
+    """The sections of multimodal RoPE (mrope_section), of the text part or of its class."""
     if not row.sections:
         return {}
-    stated = next((text[key] for key in ("rope_parameters", "rope_scaling") if text.get(key)), None)
-    sections = stated.get("mrope_section", row.sections) if isinstance(stated, dict) else row.sections
+    rope = next((text[key] for key in ("rope_parameters", "rope_scaling") if text.get(key)), None)
+    sections = rope.get("mrope_section", row.sections) if isinstance(rope, dict) else row.sections
     if not isinstance(sections, list | tuple) or len(sections) != len(row.sections):
         raise whole.error(f"mrope_section must be three numbers, not {hf.short_repr(sections)}")
     return {"sections": [*sections], "interleaved": row.in_turn}
 
 
-def _made(source: TowerSource, read: Reader, mapping: Mapped, place: Mapped) -> list[Mapped]:
-    """What a reader makes of a file, the first tower in its place in the prompt.
+def _read(source: TowerSource, read: Reader, mapping: Mapped, place: Mapped) -> list[Mapped]:
+    """The towers that a reader makes of a file, the first with its token in the prompt.
 
-    Where the processor's file makes no image of it that the encoder reads, weights are counted all the same.
+    If the encoder cannot read images of the processor's file, weights are counted nevertheless.
     """
     notes = len(source.whole.notes)
     try:
@@ -137,32 +140,33 @@ def _made(source: TowerSource, read: Reader, mapping: Mapped, place: Mapped) -> 
     except ArchError as error:
         if not source.in_file:
             raise
-        said = source.whole.notes
-        del said[notes:]
-        usual = Config({}, notes=said, defaults=source.processor.defaults)
+        written = source.whole.notes
+        del written[notes:]
+        usual = Config({}, notes=written, defaults=source.processor.defaults)
         towers = _placed(replace(source, processor=usual, in_file=False), read, mapping, place)
-        # no default of a processor stands in the place of what a file says
-        said[notes:] = [note for note in said[notes:] if not isinstance(note, MediaNote)]
+        # drop notes on the processor's defaults: the file has other values
+        written[notes:] = [note for note in written[notes:] if not isinstance(note, MediaNote)]
         why = f"by {hf.PROCESSOR} {error.problems[0].what.removeprefix(f'{hf.PROCESSOR}: ')}"
         return [it if "params" in it else {**it, "sizing": unread(why)} for it in towers]
 
 
 def _placed(source: TowerSource, read: Reader, mapping: Mapped, place: Mapped) -> list[Mapped]:
-    made = read(source)
+    """The towers of a reader, each with its sizing, the first with its token in the prompt."""
+    towers = read(source)
     return [
         tower
         if "params" in tower
         else _in_place(source.whole, _unresized(source, tower), mapping, {} if number else place)
-        for number, tower in enumerate(made if isinstance(made, list) else [made])
+        for number, tower in enumerate(towers if isinstance(towers, list) else [towers])
     ]
 
 
 OF_WHOLE_TOKENS = {"multiple": "factor", "largest": "factor", "padded": "cell"}
-"""Sizings whose images may stay as they are, and the key of what their sides are then multiples of."""
+"""Sizings that may be left out by do_resize, and their key of a factor of both sides."""
 
 
 def _unresized(source: TowerSource, tower: Mapped) -> Mapped:
-    """A tower whose images stay as they are, where a class that reads do_resize is told so."""
+    """A tower; without resizing of images if its processor has do_resize: false, and its class reads it."""
     sizing, processor = tower.get("sizing"), source.processor
     known = not processor.defaults or "do_resize" in processor.defaults
     if sizing is None or not known or processor.get("do_resize", default=True) is not False:
@@ -178,19 +182,19 @@ def _unresized(source: TowerSource, tower: Mapped) -> Mapped:
 
 
 def _in_place(whole: Config, tower: Mapped, mapping: Mapped, place: Mapped) -> Mapped:
-    """A tower with its place in the prompt; without one where its vectors are not as wide as the text's.
+    """A tower with its token in the prompt; without one if its vectors are not as wide as the text's.
 
-    A class is made of such a file all the same: the defaults of Qwen2-VL to Qwen3.5 are such ones. ArchError
-    for a tower that cannot be built, or reads no image of its own size.
+    A class accepts such a file: the defaults of Qwen2-VL to Qwen3.5 are of this kind. ArchError for a tower
+    that cannot be built, or reads no image of its default size.
     """
     placed, start = {**place, **tower}, whole.places.start
-    made: Tower = built_part(Tower, hf.tree_of(placed, start), hf.tree_of(mapping, start))
+    built: Tower = built_part(Tower, hf.tree_of(placed, start), hf.tree_of(mapping, start))
     try:
-        made.pieces(made.usual)
+        built.pieces(built.usual)
     except ArchError:
-        # what a processor's file says of images is an error where one is read
+        # the processor's file is wrong on images: an error only for a question with an image
         return placed
-    width = made.width
+    width = built.width
     if placed.get("token") is None or width == hf.bare(mapping["d_model"]):
         return placed
     return {key: value for key, value in tower.items() if key != "token"}

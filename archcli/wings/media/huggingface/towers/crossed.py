@@ -24,11 +24,11 @@ def _entries(config: Config, key: str) -> list[Any]:
 
 
 def mllama(source: TowerSource) -> Mapped:
-    """Llama 3.2 Vision: four tiles in one sequence, local and gated layers, six layers side by side."""
+    """Llama 3.2 Vision: four tiles in one sequence, local and gated layers, six layers concatenated."""
     config = source.part("vision_config").with_words(num_attention_heads="attention_heads")
     config.ignore("tie_word_embeddings")
     tiles, kinds = config.size("max_num_tiles"), 1 + len(_entries(config, "supported_aspect_ratios"))
-    beside = _behind(config)
+    tapped = _tapped(config)
     norm, plain = hf.layernorm(config.number("norm_eps")), hf.layernorm(PLAIN_EPS)
     front_end = patches(config, bias=False, norm=plain, resize=None)
     front_end |= {"kind": "tiled_patches", "tiles": tiles, "arrangements": kinds, "multiple": MULTIPLE}
@@ -46,29 +46,30 @@ def mllama(source: TowerSource) -> Mapped:
     ]
     encoder["score_bias"] = {"kind": "padded_tiles", "tokens": tokens, "padded": padded}
     width = config.size("vision_output_dim")
-    if width.value != (1 + len(beside)) * config.size("hidden_size").value:
-        what = f"vision_output_dim {width} is not that of {1 + len(beside)} layers side by side"
+    if width.value != (1 + len(tapped)) * config.size("hidden_size").value:
+        what = f"vision_output_dim {width} is not that of {1 + len(tapped)} layers side by side"
         raise source.whole.error(what, at=width.place)
     config.report_unread_keys()
     keep = {"kind": "keep", "number": tokens, "of": padded}
     steps: list[Mapped] = [keep, linear(source.width)]
     sizing = {"kind": "fixed", "size": [tiles.value * sides[0], sides[1]]}
-    return {"model": encoder, "sizing": sizing, "projector": steps, "crosses": True, "beside": beside}
+    return {"model": encoder, "sizing": sizing, "projector": steps, "crosses": True, "beside": tapped}
 
 
-def _behind(config: Config) -> list[int]:
-    """Behind how many layers states are taken that stand beside the last ones; layers count from 0."""
-    layers, found = config.size("num_hidden_layers"), []
+def _tapped(config: Config) -> list[int]:
+    """The numbers of layers after which states are taken, to be concatenated with the last ones."""
+    layers, counts = config.size("num_hidden_layers"), []
     for index in _entries(config, "intermediate_layers_indices"):
         if type(index) is not int or not -layers.value <= index < layers.value:
             what = f"intermediate_layers_indices: there is no layer {hf.short_repr(index)} of {layers}"
             raise config.error(what, at=config.place("intermediate_layers_indices"))
-        found.append(1 + index % layers.value)
-    return found
+        # index 3 is the output of the fourth layer: the states after 4 layers
+        counts.append(1 + index % layers.value)
+    return counts
 
 
 def florence2(source: TowerSource) -> Mapped:
-    """Florence-2: DaViT's grid, with trained rows and columns, and a mean in front."""
+    """Florence-2: DaViT's grid with tables of rows and columns, and its mean as first token."""
     config = source.part("vision_config")
     widths = [
         config.as_size("embed_dim", config.value("embed_dim").derive(n)).value
@@ -93,19 +94,19 @@ def florence2(source: TowerSource) -> Mapped:
 
 
 def _stage(config: Config, i: int, stages: int) -> dict[str, int]:
-    """The sizes of a stage, each by its key."""
-    found = {}
+    """The sizes of a stage by key."""
+    sizes = {}
     for key in ("depths", "patch_size", "patch_stride", "patch_padding", "num_heads", "num_groups"):
         entries = _entries(config, key)
         if len(entries) != stages:
             raise config.error(f"{key} must have an entry for each of {stages} stages", at=config.place(key))
         entry = config.value(key).derive(entries[i])
-        found[key] = entries[i] if entries[i] == 0 else config.as_size(key, entry).value
+        sizes[key] = entries[i] if entries[i] == 0 else config.as_size(key, entry).value
     prenorm = _entries(config, "patch_prenorm")
     if len(prenorm) != stages or prenorm[i] is not (i > 0):
         what = "a norm comes before the convolution of each stage but the first"
         raise config.error(f"patch_prenorm: {what}", at=config.place("patch_prenorm"))
-    return found
+    return sizes
 
 
 def _davit(config: Config, widths: list[int], stages: list[dict[str, int]]) -> Mapped:
@@ -188,15 +189,15 @@ def git(source: TowerSource) -> Mapped:
 
 
 def fuyu(source: TowerSource) -> Mapped:
-    """Fuyu: a matrix for each patch, and no layers."""
+    """Fuyu: each patch through one matrix, and no layers."""
     whole = source.whole
-    patch, own = whole.size("patch_size", default=30), whole.size("image_size", default=300)
-    if _stated_patch(source) not in (None, patch.value):
+    patch, side = whole.size("patch_size", default=30), whole.size("image_size", default=300)
+    if _processor_patch(source) not in (None, patch.value):
         raise whole.error("patch_size is not that of the processor", at=whole.place("patch_size"))
     front_end = {
         "kind": "patches",
-        # which no figure depends on, but that an image is as large as a patch
-        "image_size": own.derive([max(own.value, patch.value)] * 2),
+        # no count depends on it, but an image must not be smaller than a patch
+        "image_size": side.derive([max(side.value, patch.value)] * 2),
         "patch_size": [patch, patch],
         "in_channels": whole.size("num_channels", default=3),
         "flat": True,
@@ -215,18 +216,18 @@ def fuyu(source: TowerSource) -> Mapped:
     return {"model": encoder, "sizing": _within(source, patch.value)}
 
 
-def _stated_patch(source: TowerSource) -> Any:
-    """The side of a patch by the processor's file, or None without one."""
-    stated = source.processor.get("patch_size", default=None) if source.in_file else None
-    return stated.get("height") if isinstance(stated, dict) else stated
+def _processor_patch(source: TowerSource) -> Any:
+    """The side of a patch by the processor's file; None without one."""
+    patch = source.processor.get("patch_size", default=None) if source.in_file else None
+    return patch.get("height") if isinstance(patch, dict) else patch
 
 
 def _within(source: TowerSource, patch: int) -> Mapped:
-    """How Fuyu's processor bounds an image."""
+    """The bounds of an image by Fuyu's processor."""
     if source.processor.get("do_resize", default=True) is not True:
         return {"kind": "unknown", "why": "its processor does not resize images"}
-    stated = source.processor.get("size")
-    bounds = [stated.get(key) for key in ("height", "width")] if isinstance(stated, dict) else []
+    size = source.processor.get("size")
+    bounds = [size.get(key) for key in ("height", "width")] if isinstance(size, dict) else []
     if not source.in_file:
         source.note(f"it has at most {' x '.join(f'{side:,}' for side in bounds)} pixels")
     if not bounds or any(type(side) is not int or side < 1 or side % patch for side in bounds):

@@ -168,34 +168,34 @@ def _merged_between(source: TowerSource, config: Config, encoder: Mapped) -> Map
 
 
 def _slices(source: TowerSource, mode: str) -> Mapped:
-    """A view of the whole and slices, as MiniCPM-V's processor makes them."""
-    own = sides(source.whole.inner("vision_config", source.defaults("vision_config")), "patch_size").value
-    stated = source.processor
+    """An overview and slices, as MiniCPM-V's processor makes them."""
+    patch = sides(source.whole.inner("vision_config", source.defaults("vision_config")), "patch_size").value
+    processor = source.processor
     if not source.in_file:
         source.note("it is cut into at most 9 slices of the area of 448 x 448")
-    elif stated.get("downsample_mode", default=mode) != mode:
+    elif processor.get("downsample_mode", default=mode) != mode:
         return {"kind": "unknown", "why": "its processor has another downsample_mode than the model"}
-    elif [stated.size("patch_size", default=14).value] * 2 != own:
+    elif [processor.size("patch_size", default=14).value] * 2 != patch:
         return {"kind": "unknown", "why": "its processor has another patch_size than the model"}
-    cuts = stated.flag("slice_mode", default=True).value
+    cuts = processor.flag("slice_mode", default=True).value
     return {
         "kind": "slices",
-        "side": stated.size("scale_resolution", default=448),
-        "factor": own[0] * (2 if mode == "4x" else 4),
-        "most": stated.size("max_slice_nums", default=9) if cuts else 1,
+        "side": processor.size("scale_resolution", default=448),
+        "factor": patch[0] * (2 if mode == "4x" else 4),
+        "most": processor.size("max_slice_nums", default=9) if cuts else 1,
     }
 
 
 def _merged_by_four(hidden: int, width: ConfigValue[int] | int) -> list[Mapped]:
-    """2 x 2 patches side by side, a norm, two linear layers."""
+    """2 x 2 patches concatenated, a norm, two linear layers."""
     normed = {"kind": "norm", "norm": hf.layernorm(1e-6)}
     return [merged(2), normed, linear(hidden), {"kind": "activation"}, linear(width)]
 
 
 def granite_docling(source: TowerSource) -> Mapped:
-    """Granite Docling: tiles of a page, whose patches and those of three layers are merged four by four.
+    """Granite Docling: tiles of a page; n x n patches are merged, also of three deeper layers (taps).
 
-    A second, finer path merges half as many in a row; the processor says which one pages take.
+    A second, finer path merges n/2 x n/2 patches; the processor decides which path pages take.
     """
     whole, config = source.whole, source.part("vision_config")
     whole.only("density_router_hidden_size", None, default=None)
@@ -206,26 +206,28 @@ def granite_docling(source: TowerSource) -> Mapped:
         raise config.error(what, at=out.place)
     norm, taps = hf.layernorm(config.number("layer_norm_eps")), taps_of(config)
     encoder = vit_like(config, patches(config, class_token=False) | {"resize": None}, norm=norm)
-    coarse, other = _paths(source, config)
-    hidden = width * other * other
+    taken, unused = _paths(source, config)
+    hidden = width * unused * unused
     config.report_unread_keys()
-    path = merger(out.value, out, "gelu", norm=hf.layernorm(1e-5), n=coarse, first=False)
+    path = merger(out.value, out, "gelu", norm=hf.layernorm(1e-5), n=taken, first=False)
     more = {"taps": taps, "tap_projector": path} if taps else {}
-    of_other = {"path_projection": hidden * out.value} if other else {}
-    if other and taps:
-        each = 2 * hidden + (hidden + 1) * out.value + (out.value + 1) * out.value
-        of_other["path_mergers"] = len(taps) * each
+    # weights of the path that pages do not take
+    unread = {"path_projection": hidden * out.value} if unused else {}
+    if unused and taps:
+        # a norm (weight and bias), and two linear layers with biases
+        merger_params = 2 * hidden + (hidden + 1) * out.value + (out.value + 1) * out.value
+        unread["path_mergers"] = len(taps) * merger_params
     return {
         "model": encoder,
         "sizing": _page(source, encoder),
-        "projector": _connector(coarse, out),
-        "unread": of_other,
+        "projector": _connector(taken, out),
+        "unread": unread,
         **more,
     }
 
 
 def _connector(n: int, out: ConfigValue[int]) -> list[Mapped]:
-    """n x n patches through a matrix, with sinusoids of their places, a norm, an activation and a matrix."""
+    """n x n patches through a matrix, plus sinusoidal positions, a norm, an activation and a matrix."""
     normed = {"kind": "norm", "norm": hf.layernorm(1e-5)}
     return [
         normed,
@@ -240,15 +242,15 @@ def _connector(n: int, out: ConfigValue[int]) -> list[Mapped]:
 
 
 def _paths(source: TowerSource, config: Config) -> tuple[int, int]:
-    """How many patches in a row become one on the path that pages take, and on the other; 0 for none."""
+    """Patches in a row that become one: on the path that pages take, and on the other (0: there is none)."""
     n, fine = config.size("scale_factor"), config.flag("use_fine_route").value
     if fine and n.value == 1:
         raise config.error("scale_factor 1 has no finer path", at=n.place)
-    taken, other = n.value, n.value // 2 if fine else 0
+    taken, unused = n.value, n.value // 2 if fine else 0
     if source.processor.flag("fine_route", default=False).value:
         if not fine:
             raise config.error("pages take the fine path, which use_fine_route leaves out")
-        taken, other = other, taken
+        taken, unused = unused, taken
     rows, columns = (
         side // patch
         for side, patch in zip(
@@ -258,25 +260,25 @@ def _paths(source: TowerSource, config: Config) -> tuple[int, int]:
     if rows != columns or rows % taken:
         what = f"scale_factor {n} merges a square of patches, not {rows} x {columns}"
         raise config.error(what, at=n.place)
-    return taken, other
+    return taken, unused
 
 
 def _page(source: TowerSource, encoder: Mapped) -> Mapped:
     """Tiles of a page by the nearest shape, as its processor cuts them."""
-    stated = source.processor
+    processor = source.processor
     tile = encoder["front_end"]["image_size"]
     if source.in_file:
         tile = source.size(tile)
     else:
         source.note(f"a page is cut into at most 32 tiles of {' x '.join(map(str, hf.bare(tile)))}")
-    if stated.get("dense_max_patches", default=0):
+    if processor.get("dense_max_patches", default=0):
         return {
             "kind": "unknown",
             "why": "its processor cuts wide pages into more tiles, by rules of its own",
         }
-    if not stated.flag("crop_to_patches").value or stated.size("max_patches").value == 1:
+    if not processor.flag("crop_to_patches").value or processor.size("max_patches").value == 1:
         return {"kind": "fixed", "size": tile}
-    counts = {"least": stated.size("min_patches"), "most": stated.size("max_patches")}
+    counts = {"least": processor.size("min_patches"), "most": processor.size("max_patches")}
     return {"kind": "canvas", "tile": tile, **counts, "most_side": MOST_SIDE}
 
 

@@ -286,14 +286,14 @@ def molmo2(source: TowerSource) -> Mapped:
 
 
 def _plain_molmo2(config: Config, encoder: Mapped) -> None:
-    """Refuse sizes that do not fit each other: groups of heads, a table of another length."""
+    """Refuse grouped key and value heads, and a position table of another length than the patches."""
     heads = config.value("num_key_value_heads", default=config.size("num_attention_heads").value)
     if heads.value != config.size("num_attention_heads").value:
         raise config.error("num_key_value_heads other than num_attention_heads is not known", at=heads.place)
     sides, patch = hf.bare(encoder["front_end"]["image_size"]), hf.bare(encoder["front_end"]["patch_size"])
     places = (sides[0] // patch[0]) * (sides[1] // patch[1])
-    stated = config.value("num_position_embeddings", default=places)
-    if stated.value != places:
-        what = f"num_position_embeddings {hf.short_repr(stated.value)} is not the number of patches {places}"
-        raise config.error(what, at=stated.place)
+    entries = config.value("num_position_embeddings", default=places)
+    if entries.value != places:
+        what = f"num_position_embeddings {hf.short_repr(entries.value)} is not the number of patches {places}"
+        raise config.error(what, at=entries.place)
     config.report_unread_keys()

@@ -213,11 +213,11 @@ def _normed_glm(config: Config, **network: Any) -> Mapped:
 
 
 def glm5_next(source: TowerSource) -> Mapped:
-    """GLM-5.3: GLM-OCR's encoder, clipped networks, images padded to whole tokens between two numbers."""
-    config, stated = _tower(source), source.processor
+    """GLM-5.3: GLM-OCR's encoder with clipped SwiGLU; images have a least and a most number of tokens."""
+    config, processor = _tower(source), source.processor
     limit = {"limit": config.number("swiglu_limit")}
     steps = _glm_steps(config, {"d_ff": config.size("projection_intermediate_size"), **limit})
-    least, most = (stated.size(f"{which}_image_tokens") for which in ("min", "max"))
+    least, most = (processor.size(f"{which}_image_tokens") for which in ("min", "max"))
     if not source.in_file:
         source.note(f"it has {least} to {most} tokens")
     cell = config.size("patch_size").value * config.size("spatial_merge_size").value
@@ -227,12 +227,12 @@ def glm5_next(source: TowerSource) -> Mapped:
 
 
 def kimi(source: TowerSource) -> Mapped:
-    """Kimi K2.5: a table of 64 x 64 positions and rotary ones, a merger of two linear layers."""
-    stated = source.whole.get("vision_config", default={})
-    stated = stated if isinstance(stated, dict) else {}
-    # files have prefixes where the class has none
+    """Kimi K2.5: a position table of 64 x 64 and RoPE, then a merger of two linear layers."""
+    vision = source.whole.get("vision_config", default={})
+    vision = vision if isinstance(vision, dict) else {}
+    # keys of published files have a prefix that those of the class lack
     renamed = {
-        key.removeprefix("vt_").replace("init_pos_emb", "pos_emb"): value for key, value in stated.items()
+        key.removeprefix("vt_").replace("init_pos_emb", "pos_emb"): value for key, value in vision.items()
     }
     whole = source.whole
     places = whole.places.inner("vision_config")

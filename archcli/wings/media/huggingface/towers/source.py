@@ -61,7 +61,7 @@ class TowerSource:
         return config
 
     def encoder(self, key: str, usual: str) -> Mapped:
-        """An encoder of a known family, `usual` where its part names none."""
+        """An encoder of a known family; `usual` if its part has no model_type."""
         config = self.part(key)
         data = dict(config.data) or dict(config.defaults)
         kind = data.setdefault("model_type", usual)
@@ -74,29 +74,29 @@ class TowerSource:
         front_end = mapping["front_end"]
         size = hf.bare(front_end["image_size"])
         if kind != "siglip2_vision_model" and self.in_file and hf.bare(self.size(size)) != size:
-            # no class passes interpolate_pos_encoding, so it reads the size of training alone
+            # no class passes interpolate_pos_encoding: the encoder reads only images of its training size
             return {**mapping, "front_end": {**front_end, "resize": None}}
         return mapping
 
     def size(self, fallback: Any) -> Any:
-        """The one size that a processor resizes images to, else the tower's own, with a note."""
+        """The size to which a processor resizes images; without its file that of the tower, with a note."""
         if not self.in_file:
             self.note(f"images are resized to {' x '.join(map(str, getattr(fallback, 'value', fallback)))}")
             return fallback
-        # a class that does not cut has no word for it
+        # a processor class without cropping has no do_center_crop in its defaults
         cuts = self.processor.get("do_center_crop", default=not self.processor.defaults)
         for key in ("crop_size", "size") if cuts else ("size",):
-            stated = self.processor.get(key, default=None)
-            if isinstance(stated, int):
-                return [stated, stated]
-            if isinstance(stated, dict) and {"height", "width"} <= stated.keys():
-                return [stated["height"], stated["width"]]
-            if isinstance(stated, dict) and key == "size" and "shortest_edge" in stated:
-                return [stated["shortest_edge"]] * 2
+            size = self.processor.get(key, default=None)
+            if isinstance(size, int):
+                return [size, size]
+            if isinstance(size, dict) and {"height", "width"} <= size.keys():
+                return [size["height"], size["width"]]
+            if isinstance(size, dict) and key == "size" and "shortest_edge" in size:
+                return [size["shortest_edge"]] * 2
         return fallback
 
     def bounds(self, least: int, most: int) -> tuple[int, int] | None:
-        """The least and most pixels of an image: the processor's, or these where no file states any.
+        """The least and most pixels of an image: the processor's, or the arguments without a file.
 
         None for a size that its class refuses.
         """
@@ -116,14 +116,14 @@ class TowerSource:
     def patched_video(
         self, factor: int, frames: int, least: int, most: int, *, of_all: bool = False
     ) -> Mapped | None:
-        """How patches reach through frames; None for a rule that is not known.
+        """The sizing of a video whose patches span frames; None for an unknown rule.
 
-        `least` and `most` pixels of a frame, or `of_all`, hold where no file states others.
+        `least` and `most` pixels, of a frame or `of_all` frames, are defaults without a file.
         """
-        stated = self.of_videos
-        if stated.get("cap_pixels_per_frame", default=False):
+        processor = self.of_videos
+        if processor.get("cap_pixels_per_frame", default=False):
             return None
-        low, high = hf.pixels_of(stated)
+        low, high = hf.pixels_of(processor)
         if low is None or high is None:
             what = "all frames together have" if of_all else "a frame has"
             note = (
@@ -137,34 +137,34 @@ class TowerSource:
         return {"kind": "patched", "frames": frames, "factor": factor, **bounds, "of_all": of_all}
 
     def frame_size(self, fallback: Any) -> Any:
-        """The size that a processor resizes frames to, else that of images."""
-        stated = self.of_videos.get("size", default=None)
-        if isinstance(stated, dict) and {"height", "width"} <= stated.keys():
-            return [stated["height"], stated["width"]]
+        """The size to which a processor resizes frames, else that of images."""
+        size = self.of_videos.get("size", default=None)
+        if isinstance(size, dict) and {"height", "width"} <= size.keys():
+            return [size["height"], size["width"]]
         return fallback
 
     @property
     def of_videos(self) -> Config:
-        """The file on videos, or that on images."""
-        own = processor(self.whole, hf.VIDEO_PROCESSOR)
-        return own if own.data or not self.in_file else processor(self.whole)
+        """The video processor's file, else the image processor's."""
+        video_processor = processor(self.whole, hf.VIDEO_PROCESSOR)
+        return video_processor if video_processor.data or not self.in_file else processor(self.whole)
 
     def longest(self, key: str, default: int) -> int:
-        """The longest edge that the processor states at a key, or this one where no file states any."""
+        """The longest edge at a key of the processor, or the default without a file."""
         if not self.in_file:
             self.note(f"{key} has a longest edge of {default}")
             return default
-        stated = self.processor.get(key, default=None)
-        value = stated.get("longest_edge") if isinstance(stated, dict) else stated
+        entry = self.processor.get(key, default=None)
+        value = entry.get("longest_edge") if isinstance(entry, dict) else entry
         return value if isinstance(value, int) else default
 
     def note(self, text: str) -> None:
-        """Say which default of a class stands where no processor's file says otherwise."""
+        """Note a default that is used because the processor's file is missing."""
         self.whole.note(MediaNote(f"no {hf.PROCESSOR} says what becomes of an image: {text}"))
 
 
 USUAL_SIDE = 32
-"""Rows and columns of patches of the image that is read where none is named."""
+"""Rows and columns of patches in the default image."""
 NO_FIGURE = (
     "tokens_per_second",
     "spatial_patch_size",
@@ -172,9 +172,9 @@ NO_FIGURE = (
     "in_chans",
     "tokens_per_grid_t",
 )
-"""Keys of videos and of angles, which change no figure of an image."""
+"""Unread keys, of videos and of rotary angles: they change no count of an image."""
 OF_QWEN = {"num_attention_heads": "num_heads", "num_hidden_layers": "depth"}
-"""Words of Qwen's encoders for common keys."""
+"""Common keys, and their names in Qwen's encoders."""
 ROTARY = {"kind": "grid_rope"}
 ENCODERS = {"clip_vision_model", "siglip_vision_model", "siglip2_vision_model"}
 """Model types of encoders that are families by themselves."""
@@ -186,12 +186,12 @@ def linear(width: Any, *, bias: Any = True) -> Mapped:
 
 
 def merged(n: Any) -> Mapped:
-    """A step that makes one token of n x n patches."""
+    """A step that merges n x n patches into one token."""
     return {"kind": "merge", "block": [n, n]}
 
 
 def still_patches(config: Config, frames: str = "temporal_patch_size", **more: Any) -> Mapped:
-    """Patches of a still image, which is repeated for each frame of a patch."""
+    """Patches over several frames (Conv3d): a still image is repeated for each frame."""
     patch = config.size("patch_size").value
     channels = config.size("in_channels", "in_chans", "num_channels", default=3)
     repeated = config.size(frames, default=1).value
@@ -210,15 +210,15 @@ def still_patches(config: Config, frames: str = "temporal_patch_size", **more: A
 def multiples(
     source: TowerSource, config: Config, least: int, most: int, frames: int = 1, **more: str
 ) -> Mapped:
-    """Sides to multiples of a merged patch, between two areas."""
+    """The sizing to multiples of a merged patch, between two areas (Qwen2-VL)."""
     sizes = {
         "patch_size": config.size("patch_size").value,
         "merge_size": config.size("spatial_merge_size").value,
     }
     for key, value in sizes.items() if source.in_file else ():
-        stated = source.processor.get(key, default=value)
-        if stated != value:
-            return unread(f"{key} is {hf.short_repr(stated)} in its processor, and {value} in its tower")
+        entry = source.processor.get(key, default=value)
+        if entry != value:
+            return unread(f"{key} is {hf.short_repr(entry)} in its processor, and {value} in its tower")
     bounds = source.bounds(least, most)
     if bounds is None:
         return unread("the size of its processor must have shortest_edge and longest_edge, and no other keys")
@@ -229,7 +229,7 @@ def multiples(
 
 
 def unread(why: str) -> Mapped:
-    """The sizing of images that are not read."""
+    """The sizing of images that cannot be read, with the reason."""
     return {"kind": "unknown", "why": why}
 
 

@@ -43,11 +43,10 @@ def qianfan_ocr(source: TowerSource) -> Mapped:
 
 
 def internvl_chat(source: TowerSource) -> Mapped:
-    """InternVL by the words of its own repository, whose file itself says how images are cut."""
+    """InternVL with the keys of its original repository, whose config.json has the tiling too."""
     whole = source.whole
     config = source.part("vision_config")
-    words = {"use_qk_norm": "qk_normalization", "attention_bias": "qkv_bias"}
-    config = config.with_words(**words)
+    config = config.with_words(use_qk_norm="qk_normalization", attention_bias="qkv_bias")
     config.ignore(*CHAT_PLAIN)
     whole.ignore("select_layer", "ps_version", "template", "force_image_size", *CHAT_ADAPTERS)
     tower = _internvl(source, config)
@@ -145,7 +144,7 @@ def _shuffled(source: TowerSource, encoder: Mapped, n: ConfigValue[int]) -> Mapp
 
 
 def ovis2(source: TowerSource) -> Mapped:
-    """Ovis2: each merged patch becomes a mixture of a table's vectors."""
+    """Ovis2: each merged patch becomes a softmax-weighted mean of the vectors of a table."""
     config = source.part("vision_config")
     config.only("tokenize_function", "softmax")
     norm = hf.rmsnorm(config)
@@ -156,9 +155,9 @@ def ovis2(source: TowerSource) -> Mapped:
         norm=norm,
         ffn=hf.gated(config, bias=config.flag("mlp_bias")),
     )
-    beside, stride = config.size("num_visual_indicator_tokens"), config.size("hidden_stride")
+    indicators, stride = config.size("num_visual_indicator_tokens"), config.size("hidden_stride")
     rows = config.size("vocab_size")
-    if rows.value <= beside.value:
+    if rows.value <= indicators.value:
         raise config.error(f"vocab_size {rows} leaves no vector of images", at=rows.place)
     front = encoder["front_end"]
     side = hf.bare(front["image_size"])[0] // hf.bare(front["patch_size"])[0]
@@ -167,7 +166,7 @@ def ovis2(source: TowerSource) -> Mapped:
     merge = [merged(stride)] if stride.value > 1 else []
     neck = [
         *merge,
-        linear(rows.value - beside.value, bias=False),
+        linear(rows.value - indicators.value, bias=False),
         {"kind": "norm", "norm": hf.layernorm(1e-5)},
     ]
     config.report_unread_keys()
@@ -176,7 +175,7 @@ def ovis2(source: TowerSource) -> Mapped:
     if sizing["kind"] == "canvas" and source.processor.get("use_covering_area_grid", default=True):
         sizing |= {"kind": "covering", "least": 1}
     width = source.whole.size("hidden_size", default=1536)
-    table = {"kind": "table", "width": width, "beside": beside}
+    table = {"kind": "table", "width": width, "beside": indicators}
     return {"model": encoder, "sizing": sizing, "projector": [*neck, table], "within": len(neck)}
 
 

@@ -105,6 +105,6 @@ class CoveringTiles(CanvasTiles):
 
 
 def _cuts(side: int, parts: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """(pixels, how many) of equal parts of a side, and of the last, which takes what is left."""
-    each = side // parts
-    return (each, parts - 1), (side - each * (parts - 1), 1)
+    """(pixels, number) of equal parts of a side, and of the last part, which has the rest."""
+    length = side // parts
+    return (length, parts - 1), (side - length * (parts - 1), 1)

@@ -1,4 +1,4 @@
-"""Sizings: how many pieces of which size a processor makes of an image.
+"""Sizings: the number and the size of the pieces that an image processor makes of an image.
 
 H and W height and width in pixels, B batch, n pieces of an image, T vectors of a piece, D width.
 """
@@ -18,9 +18,9 @@ from archcli.wings.media.modules.ends.projectors import Pieces
 Sides = Annotated[tuple[Size, ...], Length(2, 2)]
 """Height and width."""
 MOST_STRETCHED = 200
-"""Qwen's processor takes no image with a longer side of more than so many shorter ones."""
+"""The largest ratio of the sides of an image that Qwen's processor accepts."""
 MOST_TILES = 4096
-"""Tiles of an image; InternVL takes 12, or 40 where a user asks for more."""
+"""The most tiles of an image; InternVL uses 12, and at most 40 on request."""
 
 
 class ImageSizing(Spec):
@@ -29,28 +29,28 @@ class ImageSizing(Spec):
     family: ClassVar[str] = "image_sizing"
     default_kind: ClassVar[str] = "fixed"
     reads: ClassVar[bool] = True
-    """Whether it is known what becomes of an image."""
+    """Whether images can be read: False if the processor's rule is unknown."""
 
     def pieces(self, height: int, width: int) -> Pieces:
         """The pieces of an image of H x W pixels."""
         raise NotImplementedError
 
-    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
-        """Tokens in the prompt of an image with this many pieces, `each` with so many in `places`."""
-        return pieces.number * each
+    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], per_piece: int) -> int:
+        """Tokens of an image in the prompt; a piece has `places` rows and columns, `per_piece` in all."""
+        return pieces.number * per_piece
 
     def kept(self, height: int, width: int) -> tuple[int, int] | None:
-        """Rows and columns of patches of all tiles that show the image, not padding; None where all do."""
+        """Rows and columns of patches, over all tiles, without padding; None if there is no padding."""
         return None
 
-    def vectors(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
-        """Vectors that stand among those tokens."""
-        return self.tokens(size, pieces, places, each)
+    def vectors(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], per_piece: int) -> int:
+        """Vectors of the tower among these tokens; the others are text, such as the end of a row."""
+        return self.tokens(size, pieces, places, per_piece)
 
     def joined(
         self, x: Tensor, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], end: Tensor | None
     ) -> Tensor:
-        """The vectors [B n, T, D] of pieces as those [B, N, D] of their image; `end` is a row's last."""
+        """Join the vectors [B n, T, D] of pieces to those [B, N, D] of an image; `end` closes a row."""
         joined: Tensor = x if pieces.number == 1 else JoinPieces("join", pieces.number)(x)
         return joined
 
@@ -141,13 +141,13 @@ class LongestSide(ImageSizing):
         sides = [(max(side, 1) - 1) // self.patch * self.patch + self.patch for side in (height, width)]
         return Pieces(1, (sides[0], sides[1]))
 
-    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
+    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], per_piece: int) -> int:
         """A token for each place, and for the end of each row."""
-        return each + (places[0] if self.breaks else 0)
+        return per_piece + (places[0] if self.breaks else 0)
 
-    def vectors(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
+    def vectors(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], per_piece: int) -> int:
         """One for each place."""
-        return each
+        return per_piece
 
 
 class CanvasTiles(ImageSizing):
@@ -189,7 +189,7 @@ class CanvasTiles(ImageSizing):
         return sorted(shapes, key=lambda shape: shape[0] * shape[1])
 
     def arrangement(self, height: int, width: int) -> tuple[int, int]:
-        """(columns, rows): of equally near ones the larger, unless it has twice the image's area."""
+        """(columns, rows); of two equally near ones the larger, unless it has twice the image's area."""
         if self.nearest == "size":
             return self._nearest_size(height, width, self.shapes())
         best, nearest, area = (1, 1), float("inf"), self.tile[0] * self.tile[1]
@@ -230,21 +230,21 @@ class PinnedTiles(ImageSizing):
         return Pieces(rows * columns + 1, (self.tile, self.tile), rows, columns)
 
     def _best(self, height: int, width: int) -> tuple[int, ...]:
-        def kept(size: tuple[int, ...]) -> tuple[int, int]:
+        def pixels_kept(size: tuple[int, ...]) -> tuple[int, int]:
             scale = min(size[1] / width, size[0] / height)
             pixels = min(int(width * scale) * int(height * scale), width * height)
-            # of equal ones that with the least area to spare
+            # then the least wasted area
             return pixels, pixels - size[0] * size[1]
 
-        return max(self.sizes, key=kept)
+        return max(self.sizes, key=pixels_kept)
 
-    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
-        """Those of the overview, and of the tiles without padding, with a newline behind each row."""
+    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], per_piece: int) -> int:
+        """Tokens of the overview, and of the tiles without padding, with a newline after each row."""
         rows, columns = self._resized(size, pieces, places) or self._sides(size, pieces, places)
-        return each + rows * (columns + 1)
+        return per_piece + rows * (columns + 1)
 
     def _padding(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int]) -> tuple[int, int]:
-        """Rows above and below the image and columns at both of its sides, of the grid of all tiles."""
+        """Padding of the grid of all tiles: rows above (and below), columns at the left (and right)."""
         rows, columns = places[0] * pieces.rows, places[1] * pieces.columns
         height, width = size
         # rounded at seven digits, as the class does
@@ -254,16 +254,16 @@ class PinnedTiles(ImageSizing):
 
     def _sides(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int]) -> tuple[int, int]:
         """Rows and columns without padding."""
-        above, beside = self._padding(size, pieces, places)
-        return places[0] * pieces.rows - 2 * above, places[1] * pieces.columns - 2 * beside
+        above, left = self._padding(size, pieces, places)
+        return places[0] * pieces.rows - 2 * above, places[1] * pieces.columns - 2 * left
 
     def _resized(
         self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int]
     ) -> tuple[int, int] | None:
-        """Rows and columns of a grid that is too large, behind resizing."""
+        """Rows and columns after resizing, of a grid that is too large; None for others."""
         rows, columns = self._sides(size, pieces, places)
         ratio = sqrt(rows * columns / (self.most * places[0] ** 2)) if self.most else 1.0
-        # the class's own limit
+        # 1.1: a constant of the class
         return (int(rows // ratio), int(columns // ratio)) if ratio > 1.1 else None  # noqa: PLR2004
 
     def joined(
@@ -272,9 +272,9 @@ class PinnedTiles(ImageSizing):
         """The vectors of the overview, and of the tiles row by row, with `end` behind each row."""
         if end is None:
             return super().joined(x, size, pieces, places, end)
-        above, beside = self._padding(size, pieces, places)
+        above, left = self._padding(size, pieces, places)
         rows, columns = places[0] * pieces.rows, places[1] * pieces.columns
-        kept = ((above, rows - above), (beside, columns - beside))
+        kept = ((above, rows - above), (left, columns - left))
         op = UnpadTiles(
             "unpad", (pieces.rows, pieces.columns), places, kept, self._resized(size, pieces, places)
         )
@@ -308,12 +308,12 @@ class SplitLongest(ImageSizing):
 
 
 def _scaled(height: int, width: int, longest: int) -> tuple[int, int]:
-    """The longer side at `longest`, the other in proportion and even."""
+    """The longer side at `longest`, the shorter in proportion, rounded up to an even number."""
     if width >= height:
-        other = int(longest / (width / height))
-        return max(1, other + other % 2), longest
-    other = int(longest * (width / height))
-    return longest, max(1, other + other % 2)
+        shorter = int(longest / (width / height))
+        return max(1, shorter + shorter % 2), longest
+    shorter = int(longest * (width / height))
+    return longest, max(1, shorter + shorter % 2)
 
 
 def _tiles(height: int, width: int, tile: int) -> tuple[int, int]:

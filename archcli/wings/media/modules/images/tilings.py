@@ -1,4 +1,4 @@
-"""Sizings of few families: tiles with an overview of another size, padded ones, quarters (Idefics2).
+"""Sizings of single families: tiles with another overview, padded tiles, quarters (Idefics2).
 
 H and W height and width in pixels.
 """
@@ -21,7 +21,7 @@ from archcli.wings.media.modules.images.sizings import (
 )
 
 NEAR, LARGEST_SCALE = 1e-5, 100.0
-"""How near a scale is searched for, and the largest."""
+"""Precision and upper end of the search for a scale, as in SigLIP 2's class."""
 
 
 class TilesBeyond(ImageSizing):
@@ -46,14 +46,14 @@ class TilesBeyond(ImageSizing):
         if not round(min(height, width) / n):
             what = f"an image of {height} x {width} is not read: a side is less than half of {n}"
             raise ArchError(what, "give one that is less narrow")
-        one = NearestMultiple(factor=n, least=self.least, most=self.most).pieces(height, width)
+        single = NearestMultiple(factor=n, least=self.least, most=self.most).pieces(height, width)
         if round(height / n) * round(width / n) * n * n <= self.largest:
-            return one
+            return single
         canvas = CanvasTiles(
             tile=(self.tile, self.tile), least=self.least_tiles, most=self.most_tiles, overview=False
         )
         tiles = canvas.pieces(height, width)
-        return tiles._replace(others=((1, one.size),)) if self.overview and tiles.number > 1 else tiles
+        return tiles._replace(others=((1, single.size),)) if self.overview and tiles.number > 1 else tiles
 
 
 class PatchBudget(ImageSizing):
@@ -110,11 +110,11 @@ class PatchRange(ImageSizing):
         columns = self._whole(columns, rows)
         return Pieces(1, (rows * self.patch, columns * self.patch))
 
-    def _whole(self, side: int, other: int) -> int:
-        """Up to a multiple of a block, or down."""
+    def _whole(self, side: int, across: int) -> int:
+        """A side rounded up to a multiple of a block, or down if that makes too many patches."""
         up = -(-side // self.block) * self.block
         down = max(self.block, side // self.block * self.block)
-        return up if up == side or up * other <= self.most else down
+        return up if up == side or up * across <= self.most else down
 
 
 class GridBudget(ImageSizing):
@@ -170,14 +170,14 @@ class SlicedSquares(ImageSizing):
         return Pieces(1, whole, rows, columns, ((rows * columns, self._fitted(*sides)),))
 
     def _fitted(self, height: float, width: float) -> tuple[int, int]:
-        """The area of the square in this shape, sides to the nearest multiples."""
+        """A size of the square's area in this shape, rounded to multiples of `factor`."""
         ratio = width / height
         height = int(self.side / sqrt(ratio))
         width = int(height * ratio)
         return _multiple(height, self.factor), _multiple(width, self.factor)
 
     def _arrangement(self, number: int, height: int, width: int) -> tuple[int, int]:
-        """(rows, columns) of so many slices, or one less or more; of equally near ones that of more rows."""
+        """(rows, columns) of `number` slices, or one less or more, nearest to the shape; then more rows."""
         best, nearest, shape = (1, 1), float("inf"), log(width / height)
         for slices in (number - 1, number, number + 1):
             if slices == 1 or slices > self.most:
@@ -224,12 +224,12 @@ class WindowTiles(ImageSizing):
         window = self._window(min(height, width), max(height, width))
         if not window:
             return 0, 0
-        # what is left of a window makes one more where it is over a fifth
+        # a rest of more than 0.2 windows makes another window
         rows, columns = (max(1, side // window + (side % window > 0.2 * window)) for side in (height, width))
         return rows, columns
 
     def _window(self, short: int, long: int) -> int:
-        """The side of a window, by the limits of the class; 0 for none."""
+        """The side of a window, by the constants of the class; 0 for an image without windows."""
         if long <= self.size[0]:
             return short if long / short > 1.5 else 0  # noqa: PLR2004
         return min(short, self.tile) if long / short > 4 else self.tile  # noqa: PLR2004
@@ -272,8 +272,8 @@ class CroppedTiles(ImageSizing):
         )
         return rows, columns
 
-    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
-        """Those of the tiles without padding and of the overview, each row with its end, and a separator."""
+    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], per_piece: int) -> int:
+        """Tokens of the tiles without padding and of the overview, a token per row, and a separator."""
         kept = self.kept(*size)
         rows, columns = (
             -(-n * side // whole) for n, side, whole in zip(kept, places, self.grid, strict=True)
@@ -332,13 +332,13 @@ class WithinBounds(ImageSizing):
         rows, columns = (min(side, bound) for side, bound in zip(whole, self.bounds, strict=True))
         return Pieces(1, (rows, columns))
 
-    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
+    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], per_piece: int) -> int:
         """A token for each patch, and for the end of each row."""
-        return each + places[0]
+        return per_piece + places[0]
 
-    def vectors(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
+    def vectors(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], per_piece: int) -> int:
         """One for each patch."""
-        return each
+        return per_piece
 
 
 class UnknownSizing(ImageSizing):
@@ -355,7 +355,7 @@ class UnknownSizing(ImageSizing):
         """The image itself, whose weights are those of any other."""
         return Pieces(1, (height, width))
 
-    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], each: int) -> int:
-        """ArchError: tokens of a whole image are not known."""
+    def tokens(self, size: tuple[int, ...], pieces: Pieces, places: tuple[int, int], per_piece: int) -> int:
+        """Raises ArchError: the number of tokens is unknown."""
         what = f"an image of {size[0]} x {size[1]} is not read: {self.why}"
         raise ArchError(what, "ask for its text alone")

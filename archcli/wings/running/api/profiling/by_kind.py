@@ -1,4 +1,4 @@
-"""`--per-kind` and `--layers`: a large model, measured by kinds of layer below the machine's ceilings."""
+"""`--per-kind` and `--layers`: profile a large model by its kinds of layer, and extrapolate."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from archcli.wings.running.recording.recording import Recording
 from archcli.wings.serving.recorded.machine import Ceilings
 
 MOST_PAIRS = 50
-"""Pairs of passes of a stack, where time allows: errors of a slope are multiplied by the number of layers."""
+"""Pairs of passes of a stack, if time allows: an error of a slope is multiplied by the layers."""
 
 
 def _plan(
     subject: Subject, counted: Pass, request: Request, settings: RunSettings, needed: int | None
 ) -> StackPlan:
-    """The stacks to measure in place of the model. Raises ArchError for what fits in no form."""
+    """The small stacks to measure in place of the model. Raises ArchError if none fits into memory."""
     _check_divisible(subject, counted, settings)
     room = available(settings)
     limits = MemoryLimits(
@@ -86,7 +86,7 @@ def profile_by_kind(
 ) -> tuple[Report, Recording]:
     """The extrapolated report, and the recording that it is made from.
 
-    `needed` are the bytes of a model that does not fit; None of one that was to be taken apart.
+    needed: bytes of a model that does not fit; None with --per-kind.
     """
     plan = _plan(subject, counted, request, settings, needed)
     recordings, ceilings = _measure(subject, plan, settings)
@@ -105,7 +105,7 @@ def _measure(
         title = f"profiling {subject.name} by kinds of layer"
         with progress(title) as tick, machine.threads(settings.threads):
             recordings = dict(_stack_recordings(plan, settings, tick))
-            # a slope needs two depths of every kind, so a part of the stacks says nothing of the whole
+            # a slope needs two depths of every kind: some of the stacks give no result
             if any(stack.name not in recordings for stack in plan.stacks()):
                 raise KeyboardInterrupt  # noqa: TRY301
             return recordings, machine_ceilings(recordings[plan.ends.name], settings, tick)

@@ -1,6 +1,6 @@
-"""A program of the user's, watched in its own process, and reported at its end.
+"""Watch a user's program in its process, and report at its end.
 
-Whatever goes wrong here is told in a line after the program's own output; its exit code stays.
+An error of archcli is printed in a line after the program's output; the exit code stays the program's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _State:
-    """The watch over this process's program, if torch was imported, and the options it was started with."""
+    """The watch over this process, once torch is imported, and the options of the command."""
 
     watch: Watch | None = None
     options: Mapping[str, Any] = {}
@@ -32,7 +32,7 @@ class _State:
 
 
 def begin(options: Mapping[str, Any]) -> None:
-    """Watch the program from here on: torch has just been imported."""
+    """Begin to watch the program: torch has just been imported."""
     _State.options = options
     try:
         from archcli.wings.running.runtime.program.watch import Watch
@@ -56,13 +56,13 @@ def compiles() -> None:
 
 
 def finish() -> None:
-    """Report on standard error, and into the file that was asked for. The program is over."""
+    """Report at the end of the program, on standard error and into the file of -o."""
     if not _reports():
         return
-    # what the program has printed comes first; AttributeError: it is None where the shell has closed it
+    # flush the program's output, to print after it; AttributeError: stdout is None if the shell closed it
     with suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()
-    # a program may have put a file of its own there
+    # the program may have replaced sys.stderr
     with redirect_stderr(sys.__stderr__):
         try:
             _report()
@@ -134,7 +134,7 @@ def _report_of(recording: ProgramRecording, options: ProgramOptions) -> Report:
 
 
 def inputs_of(options: ProgramOptions) -> dict[str, Any]:
-    """The options that a report states."""
+    """The options by JSON's keys."""
     return {
         "step_on": options.step_on,
         "warm_up": options.warm_up,
@@ -148,7 +148,7 @@ def inputs_of(options: ProgramOptions) -> dict[str, Any]:
 
 
 def _peaks(recording: ProgramRecording) -> dict[str, Ceilings]:
-    """What this machine can do in the dtype of most products, and in bf16 where that may pay."""
+    """Ceilings of this machine in the dtype of most products, and in bf16 if most are in fp32."""
     from archcli.wings.running.profile.program.report import is_mostly_fp32, main_dtype
 
     dtypes = [main_dtype(recording), "bf16" if is_mostly_fp32(recording) else None]
@@ -157,7 +157,7 @@ def _peaks(recording: ProgramRecording) -> dict[str, Ceilings]:
 
 
 def _ceilings(recording: ProgramRecording, dtype: str) -> Ceilings | None:
-    """What this machine can do in a dtype; None for one that profiles do not know."""
+    """Ceilings of this machine in a dtype; None for one that cannot be measured."""
     from archcli.render.screen import progress
     from archcli.wings.running.api.profiling.settings import RunDtype, RunSettings, machine_ceilings
 
@@ -167,7 +167,8 @@ def _ceilings(recording: ProgramRecording, dtype: str) -> Ceilings | None:
     try:
         with progress("measuring what this machine can do") as tick:
             return machine_ceilings(recording.as_recording(), settings, tick)
-    except RuntimeError:  # the program has left a device without memory: a report without MFU
+    # the program may have left no memory on the device: a report without MFU
+    except RuntimeError:
         return None
 
 

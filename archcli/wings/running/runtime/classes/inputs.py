@@ -1,4 +1,4 @@
-"""Inputs that the forward of a class of transformers takes, made from the sizes in its config.
+"""Make inputs for the forward of a class of transformers, from the sizes in its config.
 
 with_inputs(model, "meta", run)    # run({"input_ids": int64[1,2048]}), or the first set of inputs that runs
 """
@@ -25,20 +25,21 @@ from archcli.wings.running.runtime.own.stand_ins import ON_CPU
 Inputs = dict[str, Any]
 Answer = TypeVar("Answer")
 MOST_RUNS, MOST_TRIALS, MOST_SHAPES = 16, 300, 48
-"""Watched runs, passes on meta, and shapes of one set of names, at most."""
+"""The most watched runs, passes on meta, and shapes tried for one set of names."""
 MOST_SMALL = 8
+"""Elements from which on the values of a tensor are not compared."""
 UNALLOCATED = "data is not allocated yet"
-"""What torch says of fake numbers in a list that becomes a tensor."""
+"""Part of torch's error for `torch.tensor` of a list of fake numbers."""
 OF_META = ("meta", "fake", "device", "bf16", "bfloat16", "not allocated")
-"""Words of errors that meta tensors raise where others may not."""
+"""Words of errors that meta tensors raise and real ones may not."""
 
 
 def with_inputs(model: nn.Module, device: str, ask: Callable[[Inputs], Answer]) -> Answer:
-    """The answer for the first inputs, on a device, that a model's forward takes.
+    """The answer for the first inputs that a model's forward accepts.
 
-    A run that fails may name what it lacks: the parameters of forward in the message or in the line that
-    raises are tried next, as is the width of the layer that raises. Raises ArchError with what forward takes
-    where none of the inputs will do, and RunError at once where fake tensors do not.
+    An error helps to find the next inputs: parameters of forward that are named in its message or in the line
+    that raised it, and the input width of the layer that raised it. Raises ArchError with the parameters of
+    forward if no inputs work, and RunError at once if fake tensors cannot.
     """
     search = Search(model, device)
     runs = 0
@@ -48,7 +49,7 @@ def with_inputs(model: nn.Module, device: str, ask: Callable[[Inputs], Answer]) 
             continue
         try:
             with seeded():
-                return _asked(model, ask, {name: _on(device, it) for name, it in inputs.items()})
+                return _answer(model, ask, {name: _on(device, it) for name, it in inputs.items()})
         except RunError as error:
             if error.needs_values:
                 raise
@@ -59,8 +60,8 @@ def with_inputs(model: nn.Module, device: str, ask: Callable[[Inputs], Answer]) 
     raise search.error()
 
 
-def _asked(model: nn.Module, ask: Callable[[Inputs], Answer], inputs: Inputs) -> Answer:
-    """The answer; without a cache where fake tensors cannot fill one. Raises RunError."""
+def _answer(model: nn.Module, ask: Callable[[Inputs], Answer], inputs: Inputs) -> Answer:
+    """The answer; with use_cache=False if fake tensors cannot fill a cache. Raises RunError."""
     try:
         return ask(inputs)
     except RunError as error:
@@ -77,16 +78,17 @@ def _asked(model: nn.Module, ask: Callable[[Inputs], Answer], inputs: Inputs) ->
 
 
 def _of_values(error: RunError) -> RunError:
-    """The same error, which says that real tensors may do."""
+    """The same error, with the hint that real tensors may work."""
     failed = RunError([replace(problem, hint=ON_CPU) for problem in error.problems])
     failed.text, failed.needs_values = error.text, True
     return failed
 
 
 def _fails_on_meta(model: nn.Module, inputs: Inputs) -> Exception | None:
-    """The error of a pass on meta tensors, a hundredth of a watched run; None where others may do better.
+    """The error of a pass on meta tensors; None if there is none, or meta may be the cause.
 
-    Whole numbers keep their values where the pass looks at them: sizes of grids are read on a CPU.
+    Such a pass takes a hundredth of a watched run. Integers keep their values in a second try: a pass may
+    read the sizes of grids.
     """
     failure = None
     for keeps_values in (False, True):
@@ -105,7 +107,7 @@ def _fails_on_meta(model: nn.Module, inputs: Inputs) -> Exception | None:
 
 
 def _failure(model: nn.Module, inputs: Inputs) -> Exception | None:
-    """What a pass raises."""
+    """The exception of a pass, or None."""
     try:
         with torch.no_grad():
             model(**inputs)
@@ -115,14 +117,14 @@ def _failure(model: nn.Module, inputs: Inputs) -> Exception | None:
 
 
 def _on(device: str, tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, where it is to run with values."""
+    """The tensor on the device; with random values if it has none."""
     if device == "meta":
         return tensor
     return torch.rand(tensor.shape, device=device) if tensor.is_meta else tensor.to(device)
 
 
 class Search:
-    """Sets of inputs to try, and what the runs tell that failed."""
+    """Sets of inputs to try, changed by the errors of failed runs."""
 
     def __init__(self, model: nn.Module, device: str) -> None:
         self.model, self.sizes = model, ConfigSizes(model, device)
@@ -133,43 +135,44 @@ class Search:
         self.sets = [needed, *((*needed, name) for name in more), (*needed, *more)]
 
     def candidates(self) -> Iterator[Inputs]:
-        """Inputs by name, each set once; a failure that is told in between changes those that follow."""
+        """Inputs by name, each set once; a call of `fails` in between changes the next ones."""
         tried: set[Any] = set()
         while self.sets:
             names = self.sets.pop(0)
             makers = [maker_of(name) for name in names]
             if not names or None in makers or len(tried) >= MOST_TRIALS:
                 continue
-            # inputs of one kind are alike: the pixels of an image and of its prompt
+            # inputs of one kind get the same tensor: the pixels of an image and of its prompt
             kinds = {make: [*make(self.sizes)] for make in makers if make}
             for tensors in islice(product(*kinds.values()), MOST_SHAPES):
-                made = dict(zip(kinds, tensors, strict=True))
-                inputs = {name: made[make] for name, make in zip(names, makers, strict=True) if make}
+                tensor_of = dict(zip(kinds, tensors, strict=True))
+                inputs = {name: tensor_of[make] for name, make in zip(names, makers, strict=True) if make}
                 form = tuple((name, it.shape, it.dtype, *_small(it)) for name, it in inputs.items())
                 if form in tried:
                     continue
                 tried.add(form)
                 waiting = len(self.sets)
                 yield inputs
-                if len(self.sets) > waiting:  # it told of better sets; the rest of this one comes after them
+                # the error led to better sets: the rest of this set comes after them
+                if len(self.sets) > waiting:
                     self.sets.insert(len(self.sets) - waiting, names)
                     break
 
     def fails(self, inputs: Inputs, error: Exception) -> None:
-        """Keep an error; next come the inputs that it names, and the sizes that it asks for."""
+        """Keep an error; put the inputs that it names first, and the sizes that it asks for."""
         self.first = self.first or error
         cause = error.__context__ if isinstance(error, RunError) else error
         text = error.text if isinstance(error, RunError) else f"{error} {_line(error)}"
-        words = set(re.findall(r"\w+", text.lower()))
+        in_message = set(re.findall(r"\w+", text.lower()))
         takes = [name for name in self.parameters if name not in inputs and maker_of(name)]
-        lacking = [name for name in takes if name in words]
+        lacking = [name for name in takes if name in in_message]
         named = [(*inputs, name) for name in lacking]
         self.sets[:0] = [*named, (*inputs, *lacking)] if len(lacking) > 1 else named
         if cause and self.sizes.learn(cause):
             self.sets.insert(0, tuple(inputs))
 
     def error(self) -> ArchError:
-        """The error about a forward for which no inputs can be made."""
+        """The error for a forward for which no inputs were found."""
         name = type(self.model).__name__
         if type(self.model).forward is nn.Module.forward:
             return ArchError(f"{name} has no forward", "params counts it; its parts may have classes")
@@ -194,11 +197,11 @@ def _needed(model: nn.Module, parameters: Any) -> tuple[str, ...]:
 
 
 def _small(tensor: torch.Tensor) -> Any:
-    """The values of a small tensor, which sizes may hang on."""
+    """The values of a small tensor, as shapes may depend on them."""
     return tensor.flatten().tolist() if not tensor.is_meta and tensor.numel() < MOST_SMALL else ()
 
 
 def _line(error: Exception) -> str:
-    """The line of their code that raised an error."""
+    """The source line of the model's code that raised an error."""
     frames = their_frames(error)
     return (frames[-1].line or "") if frames else ""

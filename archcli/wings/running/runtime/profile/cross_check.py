@@ -1,9 +1,8 @@
-"""A check of the profile by a second method: reading the clock before and after each row.
+"""Check a profile by a second method: a clock read before and after each row.
 
-A row's time by the clock includes dispatch and Python, which the profile leaves to the framework. So the
-ranges of the rows in a trace are summed up, too, which have the same extent as the clock's; and what is
-compared is how the time of the rows divides among them. It knows the forward only, and no operation within a
-row.
+A row's time by the clock includes dispatch and Python, which a profile counts as framework. So the ranges of
+the rows in a trace, of the same extent, are summed too, and the shares of the rows are compared. Forward
+only, and no operations within a row.
 """
 
 from __future__ import annotations
@@ -52,9 +51,11 @@ class RowClock:
 
 
 class RowTimes(NamedTuple):
-    """Median time and calls of each row by path; wall times of the passes with a clock.
+    """Median time and calls of each row, by path.
 
-    `ranged` is the same time by the ranges of a trace.
+    seconds, calls: by the clock.
+    clocked_s: wall times of the passes with a clock.
+    ranged: seconds by the ranges of a trace.
     """
 
     seconds: Mapping[str, float]
@@ -74,7 +75,7 @@ class Shares(NamedTuple):
 def cross_check(work: Work, pairs: int | None, tick: Tick) -> tuple[Recording, RowTimes]:
     """Run plain, traced and clocked passes in turn; returns the profile and the clock's row times.
 
-    `pairs` of each; None as many as a profile would.
+    pairs: passes of each; None as many as a profile has.
     """
     profiled = timed_variant(work, "cpu")
     done, walls = list[Pair](), list[float]()
@@ -113,7 +114,7 @@ def _medians(spent: list[dict[str, CallTime]]) -> dict[str, float]:
 def self_times(log: Iterable[tuple[int, str]]) -> dict[str, CallTime]:
     """Time and calls by path, from a log of (ns, path) at each start and (ns, "") at each end.
 
-    What runs within a region of its own is not in that of the one around it.
+    The time of an inner region does not count for the outer one.
     """
     spent: dict[str, CallTime] = defaultdict(CallTime)
     around: list[str] = []
@@ -133,7 +134,7 @@ def self_times(log: Iterable[tuple[int, str]]) -> dict[str, CallTime]:
 def shares(recording: Recording, regions: RowTimes) -> dict[str, Shares]:
     """Shares of the rows' time by class; rows of several classes form a group of their own.
 
-    Rows that execute nothing, as they only look at tensors anew, take no part.
+    Rows that execute nothing, such as views, are left out.
     """
     classes: dict[str, set[str]] = defaultdict(set)
     for timed in recording.timed:

@@ -30,8 +30,9 @@ OF_A_CHOICE = (
 """Columns of a format and its figures."""
 EVERY = "every format"
 SMALLER_CACHES = ("fp8", "q8_0")
-"""Types of a cache that halve it with little loss."""
+"""Cache dtypes of half the bytes, with little loss of quality."""
 MOST_DEVICES = 8
+"""The most devices that are suggested: a usual server."""
 
 
 def fit_model(fit: FitQuestion, *, verbose: bool = False) -> Report:
@@ -92,7 +93,7 @@ def _inputs(fit: FitQuestion, shown: Choice) -> Record:
 
 
 def _offload(choice: Choice) -> Record:
-    """What lies in RAM with the longest context, by JSON's key."""
+    """The offload at the longest context, by JSON's key."""
     question = choice.at(choice.context or choice.fit.wanted[-1])
     return question.offload_totals(question.answer())
 
@@ -105,8 +106,8 @@ def _headline(fit: FitQuestion, best: Choice | None, formats: Formats) -> str:
     longer = best.context is not None and fit.context is not None and best.context > fit.context
     up_to = f" (up to {best.context:,})" if longer else ""
     where, offload = device_in_words(best.device), _offload(best).get("offload")
-    words = best.question.settings.offload.in_words if best.question.settings.offload else ""
-    in_ram = f", {words} ({offload['options']})" if offload else ""
+    in_words = best.question.settings.offload.in_words if best.question.settings.offload else ""
+    in_ram = f", {in_words} ({offload['options']})" if offload else ""
     return (
         f"fits {where} as {best.format} with {tokens:,} tokens of context{up_to}{in_ram}; "
         f"{rate_in_words(best.tokens_per_s)}{_of_each(best)}"
@@ -114,7 +115,7 @@ def _headline(fit: FitQuestion, best: Choice | None, formats: Formats) -> str:
 
 
 def _of_each(choice: Choice) -> str:
-    """`, 35.4 each`: what each sequence of several gets of the rate of all."""
+    """` of all, 35.4 each`: the rate of one of several sequences; empty for a single one."""
     n, expected = choice.question.settings.batch_size, choice.tokens_per_s["expected"]
     if n == 1:
         return ""
@@ -155,7 +156,7 @@ def _change(formats: Formats, best: Choice | None) -> Record | None:
 
 
 def _enabling(formats: Formats) -> Iterator[Record]:
-    """Changes with which a model fits that does not."""
+    """Changes with which a model would fit, the least first."""
     fit, first = formats.fit, formats.first
     if fit.dtype is not None:
         for choice in formats.below(first):
@@ -170,10 +171,10 @@ def _enabling(formats: Formats) -> Iterator[Record]:
 
 
 def _offloading(formats: Formats) -> Iterator[Record]:
-    """A part in RAM, with the largest format that fits so."""
+    """--offload auto, with the largest format that then fits."""
     if formats.fit.ram_bytes:
         return
-    # of a format that llama.cpp does not read, layers that cannot lie apart, a device that is RAM
+    # ArchError: llama.cpp does not read the format, layers share states, or the device has no RAM beside it
     with suppress(ArchError):
         best = Formats(formats.fit.offloading()).best()
         if best is not None:
@@ -196,7 +197,7 @@ def _more_devices(formats: Formats) -> Iterator[Record]:
 
 
 def _lengthening(formats: Formats, best: Choice) -> Iterator[Record]:
-    """A smaller cache, where the context is cut short by the device."""
+    """A smaller cache dtype, if the device limits the context."""
     fit = formats.fit
     if best.context is None or best.context >= fit.longest:
         return
@@ -239,7 +240,7 @@ def _line(which: str, choice: Choice) -> Record:
 
 
 def figures_of(rates: Record) -> Record:
-    """The expected rate to three figures and the range in words, as tables show them."""
+    """The expected rate and the range, rounded to three figures for tables."""
     expected, low, high = (rates[name] for name in ("expected", "low", "high"))
     if expected is None:
         limit = rates["floor"]
@@ -251,7 +252,7 @@ def figures_of(rates: Record) -> Record:
 
 
 def _how_sure(choice: Choice) -> str:
-    """How sure the figures are, and why."""
+    """The certainty of the figures, and its source."""
     n = f"{choice.speed_at:,} tokens in the cache"
     if not choice.speed:
         return f"As {_run_by(choice)}; no rates of {choice.device.name} are known."

@@ -1,8 +1,8 @@
-"""Read off an operation's `run` the tensors that its backward keeps, and the layouts of its outputs.
+"""Derive from an operation's `run` which tensors its backward keeps, and the layouts of its outputs.
 
-No operation states this. Its `run` is called with the stand-in for torch: the forward's tensors that kernels
-of the backward read are those that autograd keeps, with those that torch saves beside them (`GradNode`).
-The tests hold this against the tensors that torch saves for every operation, storage by storage.
+`run` is called with the stand-in for torch. Autograd keeps the tensors of the forward that kernels of the
+backward read, and those that torch saves besides (`GradNode.saved`). Tests compare this with the tensors that
+torch saves, for every operation, storage by storage.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from archcli.wings.serving.launches.log import GradNode, Log, logged, without_gr
 from archcli.wings.serving.launches.tensor import ShapeTensor, TensorMemory
 
 BY_WIDTH = {1: BOOL, 4: FP32, 8: INT64}
-"""Number types by width, of inputs without a layout whose width is not the model's."""
+"""The dtype of an input without a layout, by its width, if that is not the model's."""
 
 
 def model_dtype(width: Number) -> DType:
-    """The number type of a model by the bytes of an element; fp16 keeps what bf16 does."""
+    """The dtype of a model by the bytes of an element; bf16 stands for fp16, which keeps as much."""
     return FP32 if width == FP32.itemsize else NAMED["bfloat16"]
 
 
 class LongRunError(NotImplementedError):
-    """An operation launches more than it is followed for, as in a Python loop over very many tokens."""
+    """An operation launches more than the limit, as in a Python loop over very many tokens."""
 
 
 MOST_LAUNCHES, MOST_IN_INFERENCE = 100_000, 2_000
-"""The most launches that an operation is followed for; fewer in inference, where a search asks many times.
+"""The most launches of an operation; fewer in inference, where a search traces many times.
 
-archcli's own operations stay far below: loops over pieces of a tensor run a few that stand for all.
+archcli's operations stay far below: a loop over pieces of a tensor runs a few that stand for all.
 """
 
 
 @dataclass(slots=True, eq=False)
 class FollowedLog(Log):
-    """A log without any cost, of at most as many launches as are left."""
+    """A log without costs, of at most `left` launches."""
 
     left: int = MOST_LAUNCHES
 
@@ -57,9 +57,9 @@ class FollowedLog(Log):
 
 @dataclass(slots=True, eq=False)
 class KeptLog(FollowedLog):
-    """A log of the storages that a forward creates and its backward reads.
+    """A log of the storages that a forward creates (`results`) and its backward reads (`read`).
 
-    Each is known by a tensor that lies in it.
+    Each storage, by its id, has a tensor that lies in it.
     """
 
     results: dict[int, ShapeTensor] = field(default_factory=dict)
@@ -74,11 +74,11 @@ class KeptLog(FollowedLog):
             self.keep(inputs)
 
     def keep(self, tensors: Sequence[Any]) -> None:
-        """The backward needs these."""
+        """Note tensors that the backward needs."""
         self.read.update({id(x.storage): x for x in tensors})
 
     def kept_numbers(self) -> frozenset[int]:
-        """Which of the forward's storages the backward reads, by their number."""
+        """The numbers of the forward's storages that the backward reads, in order of their creation."""
         return frozenset([i for i, key in enumerate(self.results) if key in self.read])
 
 
@@ -86,7 +86,10 @@ class KeptLog(FollowedLog):
 class LiveLog(FollowedLog):
     """A log of the most bytes alive at once in storages that the forward makes.
 
-    `kept` are those by number that stay for the backward; all others end with the last tensor in them.
+    kept: numbers of storages that stay for the backward; all others end with their last tensor.
+    live, peak: bytes alive now, and the most so far.
+    ends: a weak reference to each storage, which calls back when it ends.
+    held: kept storages, so that they do not end.
     """
 
     kept: frozenset[int] = frozenset()
@@ -99,7 +102,8 @@ class LiveLog(FollowedLog):
         """torch runs a function on these tensors as one kernel."""
         FollowedLog.run(self, name, inputs, outputs, work)
         for x in outputs:
-            if not any(x.storage is y.storage for y in inputs):  # else it is written in place
+            # an output in the storage of an input is written in place: no new bytes
+            if not any(x.storage is y.storage for y in inputs):
                 self._begin(x.storage, x.storage.elements * x.dtype.itemsize * x.repeats)
         self.peak = max(self.peak, self.live)
 
@@ -114,7 +118,7 @@ class LiveLog(FollowedLog):
         self.live -= size
 
     def record(self, node: GradNode) -> None:
-        """Autograd records a step, without its tensors: those that it keeps are in `held`."""
+        """Drop the tensors of an autograd step, which would keep storages alive: `held` has the kept ones."""
         node.backward, node.inputs = _no_backward, ()
 
 
@@ -170,7 +174,7 @@ class ShapeRun:
         return getattr(op, call.execution.run_as)(TORCH, {}, *self.inputs)
 
     def kept(self, log: KeptLog) -> tuple[Kept, ...]:
-        """The tensors that the backward of every step keeps, steps without a gradient included."""
+        """The tensors that the backward of all steps keeps, also of steps without a gradient."""
         log.stage = "backward"
         with logged(log), without_grad():
             for node in log.nodes:
@@ -179,7 +183,7 @@ class ShapeRun:
         return tuple(self._known(log))
 
     def _known(self, log: KeptLog) -> Iterator[Kept]:
-        """The storages that were read, as inputs, outputs or new tensors; weights are kept anyway."""
+        """The storages that the backward read: inputs, outputs or new tensors. Weights are alive anyway."""
         yield from (In(i) for i in _firsts(self.inputs) if id(self.inputs[i].storage) in log.read)
         inputs, shared = self._inputs(), self._shared()
         outputs = [i for i in _firsts(self.outputs) if id(self.outputs[i].storage) not in inputs]
@@ -187,7 +191,7 @@ class ShapeRun:
         yield from (kept for key, kept in shared.items() if key in log.read)
         outside = inputs | {id(self.outputs[i].storage) for i in outputs} | {*shared}
         for key, x in log.results.items():
-            # constants of an expression have no axes: they are of a few bytes, and not counted
+            # tensors without axes are constants of an expression, a few bytes, and not counted
             if key in log.read and key not in outside and x.shape:
                 yield New(x.storage.elements, x.dtype.itemsize, x.repeats)
 
@@ -206,20 +210,20 @@ class ShapeRun:
         return shared
 
     def views(self) -> Iterator[int | None]:
-        """For each output the input whose storage it is, None for a new one."""
+        """For each output the index of the input in whose storage it lies; None for a new storage."""
         inputs = [x.storage for x in self.inputs]
         for i, x in enumerate(self.outputs):
             before = i and x.storage is self.outputs[i - 1].storage
             yield _index(inputs, x.storage) if not before else SAME
 
     def layouts(self) -> tuple[MemoryLayout, ...]:
-        """How each output lies in memory."""
+        """The dtype and strides of each output."""
         return tuple([MemoryLayout(x.dtype, _unlike_axes(x)) for x in self.outputs])
 
     def running(self, log: LiveLog) -> int:
-        """The most bytes alive at once during the run, less those of its outputs; inputs are not its own."""
+        """The most bytes alive at once during the run, without its inputs and outputs."""
         inputs = self._inputs()
-        # by storage: two outputs may lie in one
+        # by storage: two outputs may share one
         new = {
             id(x.storage): x.storage.elements * x.dtype.itemsize
             for x in self.outputs
@@ -229,7 +233,7 @@ class ShapeRun:
 
 
 def op_memory(op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool = False) -> OpMemory:
-    """What the backward keeps, where outputs lie, and with `alive` the most bytes alive in the run.
+    """Tensors kept for the backward, storages of outputs; with `alive` the most bytes during the run.
 
     Raises NotImplementedError, AttributeError or TypeError (`NOT_KNOWN`) for a function of torch that is not
     known.
@@ -262,7 +266,7 @@ def _firsts(tensors: Sequence[ShapeTensor]) -> Iterator[int]:
 
 
 def _unlike_axes(x: ShapeTensor) -> Shape | None:
-    """Strides of a tensor that does not lie in the order of its axes."""
+    """The strides of a tensor that is not contiguous; None for one that is."""
     return None if x.is_contiguous() else x.laid
 
 

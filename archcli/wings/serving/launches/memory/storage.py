@@ -1,7 +1,7 @@
 """Storages of a traced pass, and the ledger of those that are alive.
 
-A storage is alive while something refers to it. The forward that is counted is the forward that runs, so what
-its local variables hold is held for as long in both.
+A storage is alive while a Python object refers to it. The counted forward is the code that also runs with
+torch, so its local variables hold storages equally long.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from archcli.graph.part import Workspace
 from archcli.graph.row import Row
 
 
-# eq=False: two storages of equal bytes are two
+# eq=False: two storages with equal fields are different ones
 @dataclass(slots=True, eq=False)
 class Allocation:
     """The record of a storage: its bytes, the number of layers with one like it, its row.
 
-    It stands for `pieces` of them, of which each step of a loop made one.
+    pieces: of a loop that was run once for several steps, the storages that it stands for.
     """
 
     size: Number
@@ -33,7 +33,7 @@ class Allocation:
 class LiveStorage:
     """A live storage; the ledger frees it with its last reference."""
 
-    # a class with slots has no weak references of its own, and regions hold such
+    # with slots, weak references, as regions hold them, need __weakref__
     __slots__ = ("__weakref__", "count", "is_cache", "ledger", "record")
 
     def __init__(self, record: Allocation, ledger: Ledger) -> None:
@@ -60,7 +60,7 @@ class LiveStorage:
             self.ledger.cache = self.ledger.cache + more
 
     def __del__(self) -> None:
-        # when CPython drops the last reference, as it frees a tensor of torch
+        # CPython calls this at once with the last reference, as torch frees a tensor
         self._count(0)
 
 
@@ -98,7 +98,7 @@ class Step:
     alive_again: Number
     """Bytes alive of the recomputed module while the operation runs again."""
     hands_on: bool
-    """Whether its inputs get the gradient of its output unchanged."""
+    """Whether its inputs get the gradient of its output unchanged, as in an addition."""
     summed_bias: Number
     """Bytes of a bias whose gradient is summed up after the others; 0 without one."""
 
@@ -107,7 +107,7 @@ class Step:
 class Recomputed:
     """Rules for activation recomputation: modules and operations computed again, and exceptions in them.
 
-    Each is told by rules of paths. What is not computed again has kept its results.
+    rules: whether a path is computed again. kept: whether an operation within keeps its results.
     """
 
     rules: tuple[Callable[[str], bool], ...] = ()
@@ -124,13 +124,13 @@ class Recomputed:
 
 @dataclass(slots=True, eq=False)
 class RecomputedRegion:
-    """Storages of a recomputed module: held by its local variables, or kept by its steps."""
+    """Storages of a recomputed module: alive in its local variables, or kept by its steps."""
 
     storages: list[ref[LiveStorage]] = field(default_factory=list)
     kept: dict[int, Allocation] = field(default_factory=dict)
 
     def alive(self, saved: Mapping[int, LiveStorage]) -> Number:
-        """Bytes alive when the module runs again, at the same operation, beside what autograd has saved."""
+        """Bytes alive when the module runs again, at this operation, besides tensors saved by autograd."""
         # a tensor that a local holds and a step keeps is one storage: the dict has it once
         held = [storage.record for storage_of in self.storages if (storage := storage_of()) is not None]
         fresh = {id(a): a for a in held if id(a) not in saved}
@@ -141,8 +141,10 @@ class RecomputedRegion:
 class Ledger:
     """The storages of a pass: alive, kept by autograd, cached; and its moments and steps.
 
-    live, kept, cache: bytes now. moments, steps: of the operations so far.
-    saved: storages saved by autograd, by id. entries: inputs of each recomputed module, by its path.
+    live, kept, cache: bytes now.
+    moments, steps: of the operations so far.
+    saved: storages saved by autograd, by id.
+    entries: inputs of each recomputed module, by its path.
     regions: recomputed modules by path.
     follows: False leaves moments and steps out.
     """

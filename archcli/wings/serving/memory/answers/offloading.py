@@ -1,4 +1,4 @@
-"""Offloads: the least of a model in RAM with which the rest fits; checks and notes of an offload."""
+"""--offload: the fewest layers or experts in RAM so that the rest fits; its checks and notes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def has_experts(model: Model) -> bool:
 
 
 def check_offload(model: Model, offload: Offload) -> None:
-    """Raise ArchError for layers that the model does not have, for experts of none, and for shared layers."""
+    """Raise ArchError for too many layers, for experts of a dense model, and for layers that share states."""
     n_layers = layer_count(model)
     for name, number in (("layers", offload.layers), ("experts", offload.expert_layers)):
         if number > n_layers:
@@ -39,6 +39,7 @@ def check_offload(model: Model, offload: Offload) -> None:
 
 
 def _against_cutting(model: Model) -> list[str]:
+    """Why the model cannot be cut between layers: the conflicts of a pipeline of two stages."""
     try:
         Plan(pp=2).check(model)
     except ArchError as error:
@@ -47,7 +48,7 @@ def _against_cutting(model: Model) -> list[str]:
 
 
 def check_ram(question: MemoryQuestion) -> None:
-    """Raise ArchError where RAM is too small for what lies in it."""
+    """Raise ArchError if RAM is too small for the offloaded part."""
     answer = question.answer()
     if answer.ram_bytes > answer.ram_limit:
         needed, there = (binary_bytes(size) for size in (answer.ram_bytes, answer.ram_limit))
@@ -57,7 +58,7 @@ def check_ram(question: MemoryQuestion) -> None:
 
 
 def offload_notes(question: MemoryQuestion, record: Mapping[str, Any]) -> Iterator[str]:
-    """What lies in RAM, and llama.cpp's options for it."""
+    """Notes: the offloaded part, and llama.cpp's options for it."""
     layers, experts = record["layers"], record["expert_layers"] if record["experts"] else 0
     parts = [f"the first {layers:,} layers with their cache"] * (layers > 0)
     if experts:
@@ -69,7 +70,7 @@ def offload_notes(question: MemoryQuestion, record: Mapping[str, Any]) -> Iterat
 
 
 def rate_notes(settings: MemorySettings) -> Iterator[str]:
-    """The rates of RAM and bus that a prediction takes, and how sure it is."""
+    """Notes: the rates of RAM and bus in a prediction, and its certainty."""
     host = (settings.offload or Offload()).host
     rates = (f"{rate / 1e9:g} GB/s" for rate in (host.bandwidth, host.bus))
     yield "{} of RAM and {} of the bus are --ram-bandwidth and --bus-bandwidth.".format(*rates)
@@ -80,10 +81,10 @@ def rate_notes(settings: MemorySettings) -> Iterator[str]:
 
 
 def fewest(question: MemoryQuestion, host: HostMemory) -> Offload:
-    """The least in RAM with which the rest fits: experts of the fewest layers, or the fewest layers.
+    """The smallest offload with which the rest fits: experts of the fewest layers, or the fewest layers.
 
-    Where experts of all layers are not enough, the fewest layers lie there as well. Raises ArchError without
-    a device, and where nothing is enough.
+    If experts of all layers are not enough, whole layers follow. Raises ArchError without a device, and if
+    nothing is enough.
     """
     device, model, offload = question.device, question.model, Offload(host=host)
     if device is None:
@@ -111,9 +112,9 @@ def fewest(question: MemoryQuestion, host: HostMemory) -> Offload:
 
 
 def _least(lacking: Callable[[int], int], most: int) -> int | None:
-    """The least number in RAM with which the device lacks nothing; None where no number is enough.
+    """The least number above 0 with which nothing is lacking; None if no number is enough.
 
-    0 is not. Bytes on the device fall with it in nearly straight lines: those of layers that are alike.
+    Bytes on the device fall with the number in nearly straight lines, as most layers are equal.
     """
     if lacking(most) > 0:
         return None

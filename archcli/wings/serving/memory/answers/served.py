@@ -1,4 +1,4 @@
-"""How many tokens and sequences an engine can serve in a memory beside a prefill."""
+"""The number of tokens and sequences that an engine can serve in a memory, beside a prefill."""
 
 from __future__ import annotations
 
@@ -26,9 +26,12 @@ MOST = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A model on the GPUs of a plan whose `engine` serves sequences: `size` is the cache of one rank.
+    """A served model on the GPUs of a plan.
 
-    `architecture` is that of the GPUs, such as sm_90; empty where it is not known.
+    size, dtypes: the cache of one rank, and its dtypes.
+    architecture: of the GPUs, sm_90; empty if unknown.
+    engine: it serves the sequences.
+    known: keeps traced passes.
     """
 
     model: Model
@@ -42,7 +45,7 @@ class ServedModel:
     def __post_init__(self) -> None:
         from archcli.wings.serving.memory.traced import TracedModel  # of a memory to fill alone
 
-        # one for all sizes that are tried, as it keeps what it has traced; the class is frozen
+        # shared by all sizes that are tried: it keeps traced passes. The class is frozen, hence __setattr__
         object.__setattr__(self, "known", TracedModel(self.model))
 
     def fits(self, budget: int, context: int, batch_size: int) -> dict[str, Any]:
@@ -73,7 +76,7 @@ class ServedModel:
         return held_bytes(self.size, self.dtypes, self.engine, tokens, batch_size)
 
     def _pass_bytes(self, tokens: int) -> tuple[int, int]:
-        """Bytes of the prefill of one sequence, and of what is beyond the model."""
+        """Bytes of the prefill of one sequence, and of the device's context and allocator."""
         from archcli.wings.serving.memory.answers.question import MemoryQuestion  # of a memory to fill alone
 
         dtype = self.dtypes.dtype if self.dtypes.dtype in COMPUTED else COMPUTES
@@ -82,7 +85,7 @@ class ServedModel:
             "serve", 1, tokens, dtype=dtype, engine=self.engine, chunk=self.engine.chunk
         )
         answer = MemoryQuestion(self.model, settings, Plan(tp=self.plan.tp), device, self.known).answer()
-        # each of the stages has its own
+        # in total over the stages of the pipeline, each of which has its own
         return self.plan.pp * int(answer.largest.peak.temporaries), self.plan.pp * answer.beyond.bytes
 
 
@@ -91,8 +94,8 @@ def most_beside(
 ) -> int:
     """The largest number up to `most` whose cache and prefill fit a budget together; 0 if none.
 
-    Asks `pass_bytes` seldom, as a trace of a prefill costs far more than the bytes of a cache. It grows with
-    the number: no more fit than beside the prefill of few, and at least as many as beside that of too many.
+    Calls `pass_bytes` rarely: it traces a prefill, and `cached` is a formula. `pass_bytes` grows with the
+    number: a prefill of few tokens gives an upper bound of the number, one of too many a lower bound.
     """
     least = 1
     while True:

@@ -1,8 +1,7 @@
 """The memory of a training step: forward, loss, backward and the optimizer's step, moment by moment.
 
-The forward is traced once, and the backward is read off that trace. The loss stands between the two: a model
-that trains on targets has its own, any other gets one of its logits, or of its hidden states if the loss runs
-the head.
+The forward is traced once; the backward follows from that trace. The loss is in between: that of the model if
+it trains on targets, else one of the logits, or of the hidden states if the loss runs the head.
 """
 
 from __future__ import annotations
@@ -42,12 +41,14 @@ from archcli.wings.serving.memory.training.optimizers import OptimizerBytes, opt
 
 
 class Held(NamedTuple):
-    """Bytes that a device holds all through a step, and its share of gradients and activations.
+    """Bytes that a device holds throughout a step, and its share of gradients and activations.
 
-    gathered: bytes of other devices' shares of the weights, by the place in the step.
+    weights, gradients, optimizer: of its share of the model.
+    gathered: bytes of weights gathered from other devices (ZeRO-3), by the place in the step.
     share: (numerator, denominator) of the gradients that stay on the device.
-    in_flight: micro batches whose activations wait at once, each of one of `parts` groups of the layers.
-    accumulates: gradients of earlier micro batches are there.
+    in_flight: micro batches whose activations wait for their backward.
+    parts: groups of layers of an interleaved schedule; activations are of one group.
+    accumulates: gradients of earlier micro batches exist.
     """
 
     weights: Number
@@ -83,8 +84,10 @@ def training_step(
 ) -> TrainingStep:
     """Trace a training step of the model on one device.
 
-    `held` None: the device holds all of the model. `traced` is the step's pass if it is traced already,
-    `known` keeps the passes of the model. Raises ArchError for settings that the model cannot have.
+    held: None if the device holds the whole model.
+    traced: the pass, if it is traced already.
+    known: keeps traced passes of the model.
+    Raises ArchError for settings that the model cannot have.
     """
     known = known or TracedModel(model)
     held = held or held_alone(model, settings, known)
@@ -93,7 +96,7 @@ def training_step(
 
 
 def _pass_settings(model: Model, settings: MemorySettings) -> MemorySettings:
-    """The settings with those that do not change the pass at one value, as a key of traced passes."""
+    """A key of traced passes: the settings, without those that do not change the pass."""
     loss = "fused" if _ends_before_head(model, settings) else "plain"
     return replace(settings, optimizer="", grad_accum=1, loss=loss)
 
@@ -132,7 +135,7 @@ def _moments(model: Model, traced: TracedPass, form: LossForm, held: Held) -> It
 
 
 def optimizer_moment(held: Held) -> MemoryMoment:
-    """The moment of the optimizer's step, beside which nothing of the pass is alive."""
+    """The moment of the optimizer's step, when no activation is alive any longer."""
     state = held.optimizer
     return MemoryMoment(
         "optimizer step", "", held.weights, held.gradients, state.device, temporaries=state.temporaries
@@ -144,7 +147,7 @@ def _passes(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Ite
     ledger, (part, whole) = traced.ledger, held.share
     accumulated = held.gradients if held.accumulates else 0
     base = MemoryMoment("", "", held.weights, accumulated, held.optimizer.device)
-    # activations of the micro batches before it, which wait for their backward
+    # activations of earlier micro batches, which wait for their backward
     waiting = (held.in_flight - 1) * ledger.kept // held.parts
     copies = _dequantized(model, traced)
 
@@ -166,7 +169,7 @@ def _passes(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Ite
             yield alive._replace(loss=loss.accumulating)
         else:
             yield alive._replace(loss=loss.bytes, gradients=loss.gradients * part // whole)
-    # a loss that runs the head has made the gradient of its matrix before the backward begins
+    # a loss that runs the head has computed the gradient of its matrix before the backward begins
     of_loss = losses[-1].gradients if form.has_head and losses and _trains_head(model) else None
     for past, place in _back(_backward(model, traced, held, of_loss)):
         gradients = accumulated + past.gradients * part // whole
@@ -177,7 +180,7 @@ def _passes(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Ite
 def _backward(
     model: Model, traced: TracedPass, held: Held, of_head: Number | None
 ) -> Sequence[BackwardMoment]:
-    """The moments of the backward from the output, with the gradient that the head's matrix has already."""
+    """The moments of the backward from the output; `of_head`: bytes of the head's gradient from the loss."""
     backward = Backward(traced.ledger, accumulates=held.accumulates)
     if of_head is not None:
         backward.give(_head_weight(model), of_head)
@@ -211,7 +214,7 @@ def _back(moments: Sequence[BackwardMoment]) -> Iterator[tuple[BackwardMoment, P
 def _dequantized(model: Model, traced: TracedPass) -> dict[str, Number]:
     """Bytes of the copy of a quantized matrix that a product computes with, by the product's path.
 
-    bitsandbytes makes it forward and backward, and frees it behind the product (`MatMul4Bit`).
+    bitsandbytes makes it in forward and backward, and frees it after the product (`MatMul4Bit`).
     """
     width = traced.execution.width
     rows = {row.path: row for row in traced.rows}
@@ -220,7 +223,7 @@ def _dequantized(model: Model, traced: TracedPass) -> dict[str, Number]:
 
 
 def _multiplies(row: Row) -> bool:
-    """Whether a product reads the row's matrix whole; a lookup reads few of its lines."""
+    """Whether a matrix product reads the whole matrix; a lookup reads a few of its rows."""
     return any(part.op_class is OpClass.CONTRACTION for part in row.parts)
 
 
@@ -240,7 +243,7 @@ def _losses(model: Model, traced: TracedPass, form: LossForm, output: Tensor) ->
 
 
 def first_tensor(tree: Any) -> Tensor:
-    """The first tensor of what a model returns."""
+    """The first tensor in a model's output."""
     tensors: list[Tensor] = []
     tree_map(tensors.append, Tensor, tree)
     return tensors[0]
@@ -269,7 +272,7 @@ def _without_head(model: Model) -> Model:
 
 
 def _ends_in_one_matrix(model: Model) -> bool:
-    """Whether one matrix is all that training runs after the hidden states."""
+    """Whether training runs a single matrix after the hidden states."""
     head = model.output_head
     lora = model.lora
     is_adapted = lora is not None and not {"lm_head", "embedding"}.isdisjoint((*lora.targets, *lora.saved))

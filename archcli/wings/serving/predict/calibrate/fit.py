@@ -1,7 +1,7 @@
-"""Fits of constants to samples by the simplex method, and their error on sizes that were left out.
+"""Fit constants to samples by the Nelder-Mead simplex method, and cross-validate them by size.
 
-The loss is the mean of |log(expected / measured)|, rounded off near 0, so that one disturbed row does not
-decide. A row counts by its share of the seconds of its pass, since predictions are of passes.
+The loss is the mean of |log(expected / measured)|, smooth near 0: unlike a square it is robust to a disturbed
+row. Rows are weighted by their share of the seconds of their pass, as predictions are of passes.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from archcli.wings.serving.predict.constants import KernelConstants, Origin
 Point = tuple[float, ...]
 Loss = Callable[[Point], float]
 Vertex = tuple[float, Point]
-"""A point with the function's value there first."""
+"""(value of the function, point)."""
 ROUNDS, CLOSE, SIZES = 300, 1e-12, (0.5, 0.2, 0.05)
-"""Most rounds of a simplex, the difference of losses that ends it, and the sizes to begin with, in turn."""
+"""Most rounds of a simplex, the difference of losses that ends it, and its first sizes, in turn."""
 
 
 def minimized(loss: Loss, start: Point) -> Point:
-    """The numbers where a function is least near `start`, from simplices of shrinking size."""
+    """A local minimum of a function near `start`, by simplices of decreasing size."""
     for size in SIZES:
-        # begun anew at the minimum: a simplex may have become flat before it got there
+        # restart at the minimum: a simplex may collapse before it gets there
         start = _descended(loss, start, size)
     return start
 
 
 def _descended(loss: Loss, start: Point, size: float) -> Point:
+    """The best point of one simplex that begins at `start` with steps of `size`."""
     points = [start, *(_stepped(start, axis, size) for axis in range(len(start)))]
     vertices = [(loss(point), point) for point in points]
     for _ in range(ROUNDS):
@@ -74,16 +75,16 @@ def _between(a: Point, b: Point, share: float) -> Point:
 
 
 EXPONENT, SIZES_FOR_EXPONENT = 2.0, 8
-"""The exponent of matrix products, and from how many sizes on it is fitted, too."""
+"""The exponent of matrix products, and the number of sizes from which on it is fitted."""
 LEAST_EXPONENT, MOST_EXPONENT = 1.0, 16.0
 ROUND, LARGEST = 0.01, 30.0
-"""Errors below which the loss is a square, and the bound of a number's logarithm."""
+"""Errors below which the loss is nearly a square; the bound of a logarithm."""
 # the range of an answer, low to high, holds the 80% of the seconds between these
 LOW, HIGH = 0.1, 0.9
 FOLDS = 10
-"""Parts of the sizes, left out in turn; with fewer sizes than this each is a part."""
+"""Folds of the cross-validation; with fewer sizes each is a fold."""
 FINEST = 1e-9
-"""The fewest seconds of a launch to begin the search with."""
+"""The shortest launch, in seconds, at the start of the search."""
 
 
 def expected_seconds(constants: KernelConstants, sample: RowSample) -> float:
@@ -96,11 +97,11 @@ def expected_seconds(constants: KernelConstants, sample: RowSample) -> float:
 
 
 ConstantsOf = Callable[[Point], KernelConstants]
-"""Constants from numbers without bounds."""
+"""Maps unbounded numbers, which the simplex moves, to constants."""
 
 
 class HeldOut(NamedTuple):
-    """Measured over expected seconds of a row that was left out, and its share of the seconds of its pass."""
+    """measured / expected of a held-out row, and its share of the seconds of its pass."""
 
     ratio: float
     share: float
@@ -113,10 +114,10 @@ class Fitted(NamedTuple):
     held_out: tuple[HeldOut, ...]
 
     def origin(self, table: str, date: str) -> Origin:
-        """Where the constants are from, their mean error weighted by seconds, and the range of the ratios."""
+        """The origin of the constants: mean error weighted by seconds, and the range of the ratios."""
         error = sum(row.share * abs(1 / row.ratio - 1) for row in self.held_out)
         error /= sum(row.share for row in self.held_out)
-        # the range holds the expected time, also where all that was held out lies on one side of it
+        # the range includes 1, the expected time, even if all held-out rows are on one side of it
         edges = (min(1.0, quantile(self.held_out, LOW)), max(1.0, quantile(self.held_out, HIGH)))
         return Origin(error, *edges, len(self.held_out), table, date)
 
@@ -124,7 +125,7 @@ class Fitted(NamedTuple):
 def fit(samples: Sequence[RowSample], start: Point, constants_of: ConstantsOf) -> Fitted:
     """Fit constants to all samples, and cross-validate them by size in at most FOLDS folds."""
     every = _numbers(samples, start, constants_of)
-    # by size, not by row: another row of the same kernels would tell the fit what is held out
+    # folds by size, not by row: other rows of the same kernels would leak into the fit
     folds = {size: i % FOLDS for i, size in enumerate(dict.fromkeys(sample.size for sample in samples))}
     held_out = []
     for fold in range(min(FOLDS, len(folds))):
@@ -138,7 +139,7 @@ def fit(samples: Sequence[RowSample], start: Point, constants_of: ConstantsOf) -
 
 
 def _numbers(samples: Sequence[RowSample], start: Point, constants_of: ConstantsOf) -> Point:
-    """The numbers of least loss: rows count by their share of their pass."""
+    """The numbers of least loss, weighted by the rows' shares."""
     alike: dict[RowSample, list[RowSample]] = {}
     for sample in samples:
         # equal kernels have one expected time, which the loss computes once for all their rows
@@ -174,7 +175,7 @@ def of_attention(products: KernelConstants) -> ConstantsOf:
 
 
 def _positive(number: float) -> float:
-    # a simplex may step far out: exp would overflow, or give a 0 that times are divided by
+    # a simplex may step far out: exp would overflow, or be 0, a divisor of times
     return exp(max(-LARGEST, min(number, LARGEST)))
 
 
@@ -190,7 +191,7 @@ def quantile(held_out: Sequence[HeldOut], part: float) -> float:
     total, below = sum(row.share for row in ordered), 0.0
     last_at, last = 0.0, ordered[0].ratio
     for row in ordered:
-        # a row stands in the middle of its share
+        # a row is at the middle of its weight
         at = (below + row.share / 2) / total
         if at >= part:
             span = at - last_at

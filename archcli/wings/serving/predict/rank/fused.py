@@ -223,7 +223,7 @@ def of_state(path: str, rows: Mapping[str, Row | None]) -> str:
         # q_act follows q_conv, conv_act follows conv
         convolved = path.removesuffix(ACTIVATION)
         names = (convolved, f"{convolved}_conv")
-        row = next((found for name in names if (found := rows.get(name)) is not None), row)
+        row = next((named for name in names if (named := rows.get(name)) is not None), row)
     return CONVOLUTION if row.op.component == SHORT_CONVOLUTION else ""
 
 

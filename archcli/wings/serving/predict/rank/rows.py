@@ -19,8 +19,11 @@ BUS: Bound = "bus"
 class PredictedRow(NamedTuple):
     """All launches of one kernel of a row in a pass or a step.
 
-    path, stage: of the row. kernel, op_class: its name and class.
-    times: the number of launches. flops, bytes, seconds: of all of them. bound_by: what limits it.
+    path, stage: of the row.
+    kernel, op_class: name and class of the kernel.
+    times: the number of launches.
+    flops, bytes, seconds: of all launches.
+    bound_by: what limits it, `compute` or `memory`.
     """
 
     path: str
@@ -34,7 +37,7 @@ class PredictedRow(NamedTuple):
     bound_by: Bound
 
     def plus(self, further: PredictedRow) -> PredictedRow:
-        """Both together, of one path and kernel."""
+        """The sum of two rows of the same path and kernel."""
         return self._replace(
             times=self.times + further.times,
             flops=self.flops + further.flops,
@@ -43,7 +46,7 @@ class PredictedRow(NamedTuple):
         )
 
     def scaled(self, number: float) -> PredictedRow:
-        """The launches of so many passes."""
+        """The row of `number` passes."""
         return self._replace(
             times=number * self.times,
             flops=number * self.flops,
@@ -81,14 +84,14 @@ def rows_of_stage(times: RankTimes, plan: Plan, stage: Stage) -> Iterator[Predic
         often[alike] = often.get(alike, 0.0) + run.times
     for (run, time), number in often.items():
         path, moment, kernel, op_class, _ = run
-        # a call of an operation writes what its kernels write
+        # a call of an operation (framework) writes the same bytes as its kernels: count them once
         moved = 0 if op_class == TimeClass.FRAMEWORK else number * kernel.bytes
         flops, seconds = number * kernel.flops, time.seconds.scaled(number)
         yield PredictedRow(path, moment, kernel.name, op_class, number, flops, moved, seconds, time.bound_by)
 
 
 def waits(times: RankTimes, plan: Plan, stage: Stage, waiting: Seconds) -> Iterator[PredictedRow]:
-    """What a rank waits for a host that is slower than its kernels; nothing where it is not."""
+    """The row of a rank's waiting for a host that is slower than its kernels; none otherwise."""
     if waiting.expected:
         parts = (times.rank.part(run, stage) for run in times.rank.launched)
         number = plan.micro_batches_of(times.settings) * sum(part.times for part in parts if part)
@@ -97,5 +100,5 @@ def waits(times: RankTimes, plan: Plan, stage: Stage, waiting: Seconds) -> Itera
 
 
 def bus_row(phase: str, number: float, moved: float, seconds: Seconds) -> PredictedRow:
-    """Copies of so many bytes over the bus between RAM and a device."""
+    """The row of copies over the bus between RAM and a device."""
     return PredictedRow(BUS, phase, "copy", TimeClass.MOVEMENT, number, 0.0, moved, seconds, BUS)

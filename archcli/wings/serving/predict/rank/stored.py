@@ -1,4 +1,4 @@
-"""Quantized matrices: products read them as stored, in fewer bits than they compute in."""
+"""Quantized matrices in predictions: products read fewer bits than they compute in."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BITS = 8
 
 
 class StoredMatrix(NamedTuple):
-    """A stored matrix: its numbers, a bias included, and the mean bytes of one, scales included."""
+    """A stored matrix: its elements with the bias, and the mean bytes of one with scales."""
 
     numbers: int
     width: Fraction
@@ -30,9 +30,10 @@ class StoredMatrix(NamedTuple):
 def reading_stored(
     kernels: Iterable[KernelRun], rows: Mapping[str, Row | None], model: Model, dtype: str, native: str = ""
 ) -> Iterator[KernelRun]:
-    """The kernels, with products that read their matrices as stored and unpack them on the way.
+    """The kernels; products read packed matrices, and unpack them in the kernel.
 
-    Those of packed matrices run in the `native` dtype, if one is named. `rows` are by the path of kernels.
+    native: the dtype in which products of packed matrices run; empty for their own.
+    rows: by the path of kernels.
     """
     known = {row.path: row for row in rows.values() if row is not None}
     matrices = _matrices(model, known.values(), dtype)
@@ -51,9 +52,9 @@ def reading_stored(
 def unpacking(
     kernels: Iterable[KernelRun], rows: Mapping[str, Row | None], model: Model, dtype: str
 ) -> Iterator[KernelRun]:
-    """The kernels, with one before each product that writes its matrix out in the dtype.
+    """The kernels; before each product another writes its matrix in the dtype of the product.
 
-    So do bitsandbytes' `MatMul4Bit` forward and backward.
+    As bitsandbytes' `MatMul4Bit` does in forward and backward.
     """
     known = {row.path: row for row in rows.values() if row is not None}
     matrices = _matrices(model, known.values(), dtype)
@@ -72,7 +73,7 @@ def unpacking(
 
 
 def _matrices(model: Model, rows: Collection[Row], dtype: str) -> dict[str, StoredMatrix]:
-    """The matrix of each row that has one, by path: its own, or the table that a tied head borrows."""
+    """The stored matrix of each row by path; a tied head has the embedding table."""
     storing = (row for row in rows if row.params)
     widths = {row.path: (row, _width(bits)) for row, bits in stored(model, storing, dtype)}
     tables = {row.weights["weight"]: width for row, width in widths.values() if "weight" in row.weights}
@@ -85,7 +86,7 @@ def _matrices(model: Model, rows: Collection[Row], dtype: str) -> dict[str, Stor
 
 
 def mean_width(model: Model, rows: Sequence[Row], dtype: str) -> float:
-    """Bytes of a stored number, scales included: the mean over the matrices that products read."""
+    """Mean bytes of an element, scales included, over the matrices that products read."""
     matrices = [row for row in rows if row.params and _is_product(row)]
     return float(_width(sum((bits for _, bits in stored(model, matrices, dtype)), start=WeightBits())))
 
@@ -95,18 +96,18 @@ def _is_product(row: Row) -> bool:
 
 
 def _width(bits: WeightBits) -> Fraction:
-    """Bytes of a number, scales included."""
+    """Bytes of an element, scales included."""
     return Fraction(bits.value_bits + bits.scale_bits, BITS * bits.params)
 
 
 def _reading(kernel: KernelCost, row: Row, matrix: StoredMatrix) -> KernelCost:
-    """A product that reads this matrix; of experts one, or all that receive tokens."""
+    """A product that reads this matrix packed; of experts one, or all that get tokens."""
     unpacked = _experts(kernel, row) * matrix.numbers * float(Fraction(WIDTHS[kernel.dtype]) - matrix.width)
     return kernel._replace(read=kernel.read - round(unpacked))
 
 
 def _experts(kernel: KernelCost, row: Row) -> float:
-    """How many matrices of the row the kernel reads: of experts one, or those that tokens go to."""
+    """The number of matrices that the kernel reads: 1, or the experts that get tokens."""
     if row.experts is None or kernel.name != GROUPED:
         return 1.0
     # 2 FLOPs for each number of one expert's matrix and each token; a token reads one expert's at most

@@ -1,4 +1,4 @@
-"""Which glyph a node of a part gets, and what it reads."""
+"""Choose the glyph of each node of a part: trapezoid, pill, ring, box or bar."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ SIGNS: dict[str, type[Glyph]] = {"core": CoreBox, "experts": ExpertGrid, "join":
 
 
 def glyphs_of(nodes: tuple[DrawnNode, ...], hue: str) -> tuple[tuple[DrawnNode, ...], dict[str, Glyph]]:
-    """Nodes that are drawn, and their glyphs: an output that only ends a product is its bar."""
+    """The nodes to draw, and their glyphs."""
     nodes = _split(nodes)
     ends = {node.reads[0]: node for node in nodes if node.role == "output" and len(node.reads) == 1}
     known = {node.id: node for node in nodes}
     readers = {node.id: sum(node.id in reader.reads for reader in nodes) for node in nodes}
     ended = {slot for slot in ends if slot in known and known[slot].role == "matrix" and readers[slot] == 1}
+    # the bar of such a product is the output: the output node is not drawn again
     dropped = {ends[slot].id for slot in ended}
     kept = tuple(node for node in nodes if node.id not in dropped)
     return kept, {node.id: _glyph(node, known, hue, ended=node.id in ended) for node in kept}
 
 
 def _glyph(node: DrawnNode, nodes: Nodes, hue: str, *, ended: bool) -> Glyph:
+    """The glyph of a node; `ended`: it is a product whose bar is the part's output."""
     ink = node.hue if node.hue != "plain" else hue
     fed = [slot for slot in node.reads if slot in nodes and nodes[slot].role != "router"]
     feed = _width(fed[0], nodes) if fed else None
@@ -44,7 +46,7 @@ def _glyph(node: DrawnNode, nodes: Nodes, hue: str, *, ended: bool) -> Glyph:
 
 
 def _width(slot: str, nodes: Nodes) -> Figure | None:
-    """The features of an output: its own, or those of what it is computed from."""
+    """The width of a node's output, else of the nodes that it reads, back to the first with a width."""
     seen: set[str] = set()
     while slot in nodes and slot not in seen:
         seen.add(slot)
@@ -56,7 +58,7 @@ def _width(slot: str, nodes: Nodes) -> Figure | None:
 
 
 def _needs_bar(node: DrawnNode, nodes: Nodes) -> bool:
-    """Whether the bar of a product's inputs is drawn with it, as nothing below it is one."""
+    """Whether a product is drawn with a bar of its input: nothing below it ends in a bar."""
     slot = node.reads[0] if len(node.reads) == 1 else ""
     while slot in nodes and nodes[slot].role == "unary" and len(nodes[slot].reads) == 1:
         slot = nodes[slot].reads[0]
@@ -64,7 +66,7 @@ def _needs_bar(node: DrawnNode, nodes: Nodes) -> bool:
 
 
 def _split(nodes: tuple[DrawnNode, ...]) -> tuple[DrawnNode, ...]:
-    """Pills that begin alike on the branches of a core, in two: `convolution, SiLU` and `L2 norm`."""
+    """Split pills on the branches of a core after their common steps: `convolution, SiLU` | `L2 norm`."""
     steps = {
         node.id: node.label.split(", ")
         for core in nodes
@@ -89,7 +91,7 @@ def _split(nodes: tuple[DrawnNode, ...]) -> tuple[DrawnNode, ...]:
 
 
 def _alike(first: list[str], second: list[str]) -> int:
-    """How many steps two lists have in common from the start."""
+    """The length of the common prefix of two lists."""
     same = 0
     for a, b in zip(first, second, strict=False):
         if a != b:

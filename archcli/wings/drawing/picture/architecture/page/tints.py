@@ -1,4 +1,4 @@
-"""Tints: how strong the colour of a part is, and what is printed of it, by its share."""
+"""Tints: the opacity of a part's colour by its share, and the amount printed beside its title."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from archcli.wings.drawing.drawn import Anatomy, DrawnPart
 
 PALE = 0.25
-"""The opacity of the tint of a part that has next to nothing; one without a share has no tint."""
+"""The opacity for a share near 0; a part without a share has no tint."""
 MORE = {
     "params": "more parameters",
     "flops": "more FLOPs",
@@ -45,7 +45,7 @@ def tints(anatomy: Anatomy) -> Mapping[str, Any]:
 
 
 def amount_of(part: DrawnPart, shown: str) -> Words:
-    """What a panel prints beside its title: of one layer, or with a word of all layers with the part."""
+    """The amount beside a panel's title: of one layer, or `in all` of the layers with the part."""
     if shown == "params":
         return line_of(part.params, unit="count")
     if part.amount is None:
@@ -64,5 +64,5 @@ def share_of(part: DrawnPart, anatomy: Anatomy) -> str:
 
 
 def has_tints(anatomy: Anatomy) -> bool:
-    """Whether tints tell parts apart."""
+    """Whether tints of parts differ."""
     return len({f"{concrete(tint):.2f}" for tint in tints(anatomy).values()}) > 1

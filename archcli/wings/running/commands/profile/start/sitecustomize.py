@@ -1,11 +1,11 @@
-"""Imported by Python itself before a program of the user's: waits for its import of torch.
+"""Python imports this file before the user's program runs; it waits for the program's import of torch.
 
-`archcli profile -- python train.py` puts this folder in front of PYTHONPATH and becomes `python train.py`, so
-that arguments, `__main__`, sys.path[0], signals and exit code are those of the program, and nothing stands
-between it and its terminal. PYTHONPATH is put back at once: what the program starts is not watched.
+`archcli profile -- python train.py` puts this folder in front of PYTHONPATH and execs `python train.py`. So
+arguments, `__main__`, sys.path[0], signals, exit code and terminal are those of the program. PYTHONPATH is
+restored at once: processes that the program starts are not watched.
 
-Nothing but the standard library's lightest parts is imported before the program imports torch, as it may set
-variables that torch reads first (CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS).
+Before the program imports torch, only light modules of the standard library are imported: the program may yet
+set variables that torch reads at its import (CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS).
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import sys
 from typing import Any
 
 VARIABLE = "ARCHCLI_PROGRAM"
-"""The variable that carries the options, and PYTHONPATH as it was, to the started program."""
+"""The environment variable with the options and the original PYTHONPATH, as JSON."""
 NAME = "sitecustomize"
 """The module that Python imports by itself where it finds one: docs.python.org/3/library/site.html."""
 TORCH, COMPILER = "torch", "torch._inductor.compile_fx"
 OUR_IMPORTS = sys.stdlib_module_names | {"rich", "yaml"}
-"""What archcli imports, torch aside, that a file of the program may bear the name of."""
+"""Modules that archcli imports, torch aside: a file of the program may have such a name."""
 FOLDER = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib takes long
 HERE = sys.modules.get(__name__)
 PACKAGE = FOLDER.rpartition(f"{os.sep}wings{os.sep}")[0]
 
 
 class _Own:
-    """Finds archcli itself where this file lies, as the program's Python may not have it installed."""
+    """Finds archcli by the place of this file: the program's Python may not have it installed."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """The package archcli; None for any other name."""
@@ -41,7 +41,7 @@ class _Own:
 
 
 class _Undisturbed:
-    """While archcli imports, hide the program's files that bear names of Python's own modules.
+    """While archcli imports, hide files of the program that are named like modules archcli needs.
 
     A `statistics.py` beside train.py is the program's, and is imported by it alone.
     """
@@ -87,14 +87,14 @@ def _is_in(module: Any, folders: list[str]) -> bool:
 
 
 class _Awaited:
-    """Calls a function of archcli after the program has imported torch, and torch's compiler."""
+    """Calls archcli after the program has imported torch, and torch's compiler."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.options, self.failures = options, list[str]()
         self.names = {TORCH, COMPILER}
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """The module as the other finders have it, with archcli's call after it; None for any other name."""
+        """The spec of another finder, with a loader that then calls archcli; None for other modules."""
         if name not in self.names:
             return None
         others = (it for it in sys.meta_path if it is not self and hasattr(it, "find_spec"))
@@ -116,8 +116,8 @@ class _Awaited:
         return spec
 
     def imported(self, name: str) -> None:
-        """Begin to watch, or to record what is compiled; whatever goes wrong is not the program's."""
-        # the import system needs it while it is imported; a program without archcli has none
+        """Begin to watch, or to record compiled graphs; an error must not reach the program."""
+        # remove this module now, as a program without archcli has none; earlier the import system needs it
         if name == TORCH and sys.modules.get(NAME) is HERE:
             del sys.modules[NAME]
         try:
@@ -132,7 +132,7 @@ class _Awaited:
             self.failures.append(f"{type(problem).__name__}: {problem}")
 
     def finish(self, process: int) -> None:
-        """Report when the program is over; not in a child that it forked."""
+        """Report at the end of the program; not in a forked child."""
         if os.getpid() != process:
             return
         try:
@@ -162,14 +162,14 @@ def _start() -> None:
     if TORCH in sys.modules:  # imported by a .pth file
         awaited.names.remove(TORCH)
         awaited.imported(TORCH)
-    # registered before the program registers anything, and so called after all of that
+    # registered before any handler of the program, and so called after all of them (last in, first out)
     atexit.register(awaited.finish, os.getpid())
-    # last, as it may raise, which Python tells and goes on
+    # last, as it may raise: Python prints that, and goes on
     _import_other()
 
 
 def _import_other() -> None:
-    """Import the sitecustomize that Python would have found without this one, as some systems have one."""
+    """Import the sitecustomize that this one hides: some systems have one."""
     here = sys.modules.pop(NAME, None)
     try:
         __import__(NAME)

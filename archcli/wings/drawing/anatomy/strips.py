@@ -1,4 +1,4 @@
-"""Strips: all layers of a stack, a cell for each or for each run, and what comes before and after."""
+"""The strip of a stack: a cell per layer or run of layers, and boxes before and after the layers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from archcli.wings.drawing.anatomy.roles import role_of
 from archcli.wings.drawing.drawn import Cell, Figure, Hue, Kind, LayerRun, NumberedLine, Strip
 
 MOST_CELLS = 110
-"""As many layers have a cell each."""
+"""The most layers with a cell each; of more a run of equal layers has one cell."""
 SAME_BEGINNING = 2
-"""As many boxes may begin alike; of more there is one: `altup`."""
+"""The most boxes with a common first word; more are one box: altup_… becomes `altup`."""
 NETWORKS: tuple[Hue, ...] = ("dense", "experts", "shared")
 NAMES = {
     "lm_head": "LM head",
@@ -25,7 +25,7 @@ NAMES = {
     "front_end": "convolutions",
     "source": "embedding",
 }
-"""What is written on the boxes before and after the layers, where the row's name is not it."""
+"""Labels of boxes whose row has another name."""
 Marks = tuple[tuple[Hue, str], ...]
 
 
@@ -49,7 +49,7 @@ def strips_of(model: Model, rows: Sequence[WiredRow], kinds: Iterable[Kind]) -> 
 
 
 def cells_of(order: Sequence[str], kinds: Mapping[str, Kind]) -> Iterator[Cell]:
-    """A cell for each layer; of many layers one for each run of like ones, or of the same hues."""
+    """A cell for each layer; of many layers one for each run of equal ones, or of equal colours."""
     marks = {path: _marks(kinds[path]) for path in set(order)}
     if len(order) <= MOST_CELLS:
         for number, path in enumerate(order):
@@ -103,7 +103,7 @@ class Ends:
         self.prefixes = tuple(stack_kinds(rows))
 
     def before(self, prefix: str) -> tuple[str, ...]:
-        """The boxes before the layers: what their stream is made of."""
+        """The boxes before the layers: rows from which their residual stream is computed."""
         others = tuple(stem for stem in self.prefixes if stem and stem != prefix)
         first = [row for row in self._layers(prefix) if 0 in (row.layers or ())]
         waiting, visited = [source_row(read) for row in first for read in row.reads or ()], set[str]()
@@ -116,7 +116,7 @@ class Ends:
         return self._boxes(row for row in self.rows if row.id in visited)
 
     def after(self, prefix: str) -> tuple[str, ...]:
-        """The boxes behind the layers: what is made of their stream alone."""
+        """The boxes after the layers: rows that read the residual stream, or such rows."""
         seen = {row.id for row in self._layers(prefix)}
         behind = []
         for row in self.rows:
@@ -130,7 +130,7 @@ class Ends:
         return [row for row in inside if row.path.startswith(f"{prefix}layers.")]
 
     def _boxes(self, rows: Iterable[WiredRow]) -> tuple[str, ...]:
-        """A box for each module or operation that has weights or is a norm; many that begin alike are one."""
+        """A box for each module or operation with weights or a norm; many with one first word are one."""
         names = list(dict.fromkeys(_own_name(row) for row in rows if _is_shown(row)))
         begun = Counter(map(_beginning, names))
         short = (_beginning(name) if begun[_beginning(name)] > SAME_BEGINNING else name for name in names)
@@ -161,6 +161,6 @@ def _named(model: Model, name: str) -> str:
 
 
 def _apart(model: Model) -> tuple[str, ...]:
-    """What stands beside the layers: multi-token prediction, adapters."""
+    """Labels of boxes beside the layers: multi-token prediction, LoRA adapters."""
     named = {"MTP": bool(model.mtp_depth), "LoRA": model.lora is not None}
     return tuple(name for name, there in named.items() if there)

@@ -1,4 +1,4 @@
-"""Writing a report's page to its file."""
+"""Write the page of a report to a file."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The page of a report: its template filled with a drawing, data, a style sheet and scripts.
+"""The HTML page of a report: a template with the drawing, data, a style sheet and scripts.
 
-Everything is in one file. A policy in it forbids all but its own styles and scripts, by their hashes.
+A single file. Its content security policy allows only its own styles and scripts, by their hashes.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ BLOCK = re.compile(r"<(style|script)(?: [^>]*)?>(.*?)</\1>", re.DOTALL)
 def page(
     title: str, subtitle: str, drawing: str, data: Mapping[str, Any], code: str, file: Callable[[str], str]
 ) -> str:
-    """The page; `code` are the closed forms and the drawing's own script, as JavaScript.
+    """The page.
 
-    `file` reads a file that lies beside this one.
+    drawing, data: SVG, and the JSON of the figures.
+    code: JavaScript of the closed forms, and of the drawing.
+    file: reads a file of this folder, `page.css`.
     """
     parts = {
         "title": escaped(title),
@@ -51,7 +53,7 @@ def policy(text: str) -> str:
     """A content security policy that allows the styles and scripts of a page, and nothing else."""
     hashes: dict[str, list[str]] = {"style": [], "script": []}
     for kind, content in BLOCK.findall(text):
-        # within an svg a style sheet is text like any other: a browser reads its &quot; as a quote
+        # the style within the svg is XML text, in which a browser decodes &quot; before it hashes
         read = unescape(content) if kind == "style" else content
         digest = base64.b64encode(hashlib.sha256(read.encode()).digest()).decode()
         hashes[kind].append(f"'sha256-{digest}'")
@@ -60,13 +62,13 @@ def policy(text: str) -> str:
 
 
 def _script(code: str, file: Callable[[str], str]) -> str:
-    """All scripts as one, which leaves no name behind."""
+    """All scripts as one function, without global names."""
     texts = [file(f"{name}.js") for name in SCRIPTS]
-    # the closed forms come behind the functions that they call
+    # closed forms after bigint.js, whose functions they call
     return "\n".join(['(() => {\n"use strict";', texts[0], code, *texts[1:], "})();"])
 
 
 def model_code(scripts: Sequence[str], redraw: str) -> str:
-    """The closed forms of the models, in the order of the data, and the script that draws anew."""
+    """JavaScript: the closed forms of the models, in the order of the data, and the redraw function."""
     forms = ",\n".join(scripts)
     return f"const SCRIPTS = [{forms}];\nconst REDRAW = {redraw or 'null'};"

@@ -1,8 +1,7 @@
 """Kernels of a compiled model, and the operations of the architecture fused into each. No torch.
 
-A kernel that holds several operations belongs to all of them and is never split: its path is theirs, joined.
-It has their class where they share one, else that of mixed kernels. An operation's cost is charged to the
-first kernel that runs it.
+A kernel of several operations is never split: its path is theirs, joined. Its class is theirs if they share
+one, else that of mixed kernels. The cost of an operation is charged to the first kernel that runs it.
 """
 
 from __future__ import annotations
@@ -72,8 +71,11 @@ class Kernel(NamedTuple):
 class CompiledModel:
     """A compiled model: the kernels of its graphs in order, and the seconds that compiling took.
 
-    `charged_groups`: the kernels that the cost of an operation in a class is charged to. An operation without
-    a kernel is either `shared` (an equal operation's result serves both) or `missing`.
+    graphs: kernels of each graph.
+    charged_groups: the kernels to which the cost of an operation is charged, by class.
+    shared: operations without a kernel, as an equal operation's result serves both.
+    missing: other operations without a kernel.
+    seconds: of compiling.
     """
 
     graphs: tuple[tuple[Kernel, ...], ...]
@@ -136,7 +138,8 @@ def _kernel(
     parts = {path: op.op.parts(*op.inputs) for path, op in ran.items() if path in paths}
     # an operation without costs, such as a view, does not make the kernel its own
     costing = [path for path, costs in parts.items() if costs] or list(parts)
-    if not costing:  # of no operation: sums of gradients, or something of torch's own
+    # of no operation: a sum of gradients, or a kernel that torch adds
+    if not costing:
         key = OpKey("", "sums" if backward else phase, launch.name)
         return Kernel(key, OpClass.ELEMENTWISE if backward else FRAMEWORK, (), launch.library)
 
@@ -160,8 +163,8 @@ def _kernel(
 def _charged_groups(kernels: Iterable[Kernel]) -> dict[CostKey, KernelGroup]:
     """The kernels that costs are charged to, by operation, phase and class; class "" is any other class."""
     charged_groups: dict[CostKey, KernelGroup] = {}
-    # a library's kernel, such as a product, does most of an operation's work, so that it comes first
-    # a stable sort keeps the order in which they run
+    # library kernels first, such as matrix products: they do most of an operation's work. The sort is stable,
+    # and keeps the order in which kernels run
     for kernel in sorted(kernels, key=lambda kernel: not kernel.library):
         for path, _ in kernel.pieces:
             charged_groups.setdefault(

@@ -1,4 +1,4 @@
-"""Inference engines: facts of each in a YAML file, and constants of its kernels."""
+"""Inference engines: the YAML files with facts on each, and with constants of its kernels."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import decode, read_start, text_of
 from archcli.units import Taken
 
+# a regular expression cuts one block out of a large file, as parsing all of its YAML is slow
 DEVICE = re.compile(r"^  ([a-z0-9-]+):\n((?:    .*\n)+)", re.MULTILINE)
 """A device of `kernels`, and the lines below it."""
 OPERATION = re.compile(r"^    ([a-z_]+):\n((?:      .*\n)+)", re.MULTILINE)
@@ -31,7 +32,7 @@ RUN_BY = {
     "transformers": ("hf", "hugging face", "transformers-serve"),
     "none": ("torch", "pytorch", "eager", "eager torch"),
 }
-"""Programs and libraries that run an engine, by their names; signs make no difference."""
+"""Other names of an engine: programs that contain it. Case, dashes and dots are ignored."""
 NEAREST = {
     **dict.fromkeys(("tgi", "text-generation-inference", "lmdeploy", "deepspeed-mii", "triton"), "vllm"),
     **dict.fromkeys(
@@ -40,7 +41,7 @@ NEAREST = {
     **dict.fromkeys(("ktransformers", "ds4", "bitnet.cpp", "powerinfer", "candle"), "llamacpp"),
     "tensorrt-edge-llm": "trtllm",
 }
-"""Engines without facts, and the nearest with facts."""
+"""Engines that archcli does not know, and the nearest that it knows."""
 KernelEntries = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
 """Constants of kernels by device and by operation, such as attention_prefill."""
 Speeds = Mapping[str, Mapping[str, Any]]
@@ -74,14 +75,15 @@ def _names(place: Path) -> tuple[str, ...]:
 
 
 def engine_named(name: str) -> str:
-    """The engine of a name as people write it, with a note for another name: ollama is llamacpp.
+    """The engine of a name as people write it: `ollama` is llamacpp, with a note.
 
-    Raises ArchError with the nearest for any other.
+    Raises ArchError, with the nearest engine, for an unknown name.
     """
     known, key = engines(), _key(name)
     if isinstance(name, Taken):
         return name
-    if key in known:  # vLLM and llama.cpp differ in signs alone
+    # vLLM is vllm, and llama.cpp is llamacpp
+    if key in known:
         return key
     meant = {_key(word): engine for engine, aliases in RUN_BY.items() for word in aliases}
     if key in meant:
@@ -111,7 +113,7 @@ def engine_file(name: str) -> Path:
 
 
 def measured_devices(name: str) -> list[str]:
-    """The devices whose kernels were measured under an engine; of one without measurements none."""
+    """The devices on which an engine's kernels were measured; empty for an engine without measurements."""
     return list(_blocks(name)) if name in measured_engines() else []
 
 
@@ -119,7 +121,7 @@ def measured_devices(name: str) -> list[str]:
 def kernel_entries(name: str, device: str, operation: str) -> Sequence[Mapping[str, Any]]:
     """The constants of an engine's kernels for an operation on one device; empty without any.
 
-    Only their lines are parsed. Raises ArchError where none of the engine's were measured.
+    Only their lines are parsed. Raises ArchError for an engine without measurements.
     """
     blocks = dict(OPERATION.findall(_blocks(name).get(device, "")))
     entries: Sequence[Mapping[str, Any]] = ()

@@ -1,6 +1,6 @@
-"""Model files of this machine: GGUF and folders of safetensors, in a folder or programs' caches.
+"""Find model files of this machine: GGUF and folders of safetensors, in a folder or in caches.
 
-Headers alone are read. What is damaged or incomplete is left out, with the reason.
+Only headers are read. A damaged or incomplete file is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from archcli.load.yaml.text import open_regular
 
 GGUF, SAFETENSORS = ".gguf", ".safetensors"
 REPOSITORY = "models--"
-"""How the hub's cache begins the folder of a model: models--org--name."""
+"""Prefix of a model's folder in the hub's cache: models--org--name."""
 OLLAMA_SERVICE = Path("/usr/share/ollama/.ollama/models")
-"""Where Ollama keeps models as a service of Linux."""
+"""Ollama's models when it runs as a Linux service."""
 OLLAMA_MODEL = "application/vnd.ollama.image.model"
 OTHER_TYPES = {"adapter": "an adapter", "mmproj": "a projector of images", "imatrix": "an importance matrix"}
 """`general.type` of GGUF files that hold no model."""
 MOST_MANIFEST = 1 << 20
+"""Bytes of a manifest that are read: manifests are short, but any file may lie there."""
 
 
 class ModelFile(NamedTuple):
     """A GGUF file, its first part, or a folder of safetensors; `load` takes the path.
 
-    `name` is a repository of the hub, a tag of Ollama's, or the name of the file or folder; `n_bytes` are
-    those of all its parts.
+    name: a repository of the hub, a tag of Ollama, or the name of the file or folder.
+    n_bytes: of all its parts.
     """
 
     path: Path
@@ -49,14 +50,14 @@ class SkippedFile(NamedTuple):
 
 
 class ModelFiles(NamedTuple):
-    """The models that are there, largest first, and the files that are left out."""
+    """The models, largest first, and the files that are left out."""
 
     models: tuple[ModelFile, ...] = ()
     skipped: tuple[SkippedFile, ...] = ()
 
 
 OnFile = Callable[[Path], None]
-"""What is called before a file is read, to show progress."""
+"""Called before a file is read, to show progress."""
 
 
 def model_files(folder: Path, on_file: OnFile | None = None) -> ModelFiles:
@@ -79,7 +80,7 @@ def cached_model_files(on_file: OnFile | None = None) -> ModelFiles:
 
 
 def _cache_folders() -> list[Path]:
-    """Where programs keep models; some of these folders may not exist."""
+    """Folders in which programs keep models; some may not exist."""
     home, user_cache = Path.home(), Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     llama_cpp = Path(os.environ.get("LLAMA_CACHE") or user_cache / "llama.cpp")
     on_a_mac = home / "Library" / "Caches" / "llama.cpp"
@@ -88,7 +89,7 @@ def _cache_folders() -> list[Path]:
 
 
 def _candidates(top: Path) -> Iterator[Path]:
-    """GGUF files, of split ones the first part that is there, and folders of config.json and safetensors."""
+    """GGUF files (of a split one the first part), and folders with config.json and safetensors."""
     for folder, below, files in os.walk(top):
         below[:] = sorted(name for name in below if not name.startswith("."))
         if CONFIG in files and any(name.endswith(SAFETENSORS) for name in files):
@@ -103,7 +104,7 @@ def _candidates(top: Path) -> Iterator[Path]:
 
 
 def _of_ollama() -> Iterator[tuple[Path, str]]:
-    """The files of Ollama's models and their tags, as its manifests have them.
+    """The files of Ollama's models, and their tags, by its manifests.
 
     manifests/registry.ollama.ai/library/llama3.1/8b names a file of blobs/.
     """
@@ -119,7 +120,7 @@ def _of_ollama() -> Iterator[tuple[Path, str]]:
 
 
 def _digest(manifest: Path) -> str:
-    """The digest of a manifest's model; empty for what is no manifest, or of something else."""
+    """The digest of a manifest's model; empty for another file, or a manifest without a model."""
     models = (layer for layer in _layers(manifest) if layer.get("mediaType") == OLLAMA_MODEL)
     return str(next(models, {}).get("digest", ""))
 
@@ -134,7 +135,7 @@ def _layers(manifest: Path) -> list[dict[str, Any]]:
 
 
 def _collected(candidates: Sequence[tuple[Path, str]], on_file: OnFile | None) -> ModelFiles:
-    """The models of paths and their names, each once, though several links may lead to it."""
+    """The models at these (path, name); one that several links lead to counts once."""
     models: dict[Path, ModelFile] = {}
     skipped: dict[Path, SkippedFile] = {}
     for path, name in candidates:
@@ -155,7 +156,7 @@ def _collected(candidates: Sequence[tuple[Path, str]], on_file: OnFile | None) -
 
 
 def _identity(path: Path) -> Path:
-    """The file itself behind links; of a folder that of its weights, which snapshots of the hub share."""
+    """The file behind links; for a folder that of its weights, which snapshots of the hub share."""
     weights = next((path / name for name in (SINGLE, INDEX) if (path / name).is_file()), path)
     try:
         return weights.resolve()
@@ -164,7 +165,7 @@ def _identity(path: Path) -> Path:
 
 
 def _name(path: Path) -> str:
-    """The hub's name of what lies in its cache, else that of the file or folder."""
+    """The repository of a file in the hub's cache, else the name of the file or folder."""
     file_name = path.name if path.is_dir() else model_name(path)
     for folder in path.parents:
         if folder.name.startswith(REPOSITORY):

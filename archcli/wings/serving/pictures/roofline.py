@@ -1,7 +1,7 @@
 """The roofline diagram: operators by arithmetic intensity and speed, on two logarithmic axes.
 
 Williams, Waterman and Patterson 2009, doi:10.1145/1498765.1498785. A mark's area is its share of the time.
-Ceilings are those measured in the same process; without them only the marks are drawn.
+Ceilings were measured in the same process; without them only the marks are drawn.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def roofline(
     # the largest first: smaller ones are drawn over it, and it is the first to get a name
     marks.sort(key=lambda row: -row["time_share"])
     largest = LARGEST * min(1.0, width / WIDE)
-    # the area is the share, so that the radius goes with its root
+    # area proportional to the share: the radius to its square root
     radii = [max(SMALLEST, largest * sqrt(min(row["time_share"], 1.0) / 0.5)) for row in marks]
     frame = Box(LEFT, top, width, top + HEIGHT)
     scale = _scale(marks, ceilings or {}, frame, radii[0] + 4)
@@ -216,7 +216,7 @@ def _boxes_around(circle: Circle, width: float, gap: float) -> Iterator[Box]:
 
 
 def _blobs(marks: Sequence[Row], circles: Sequence[Circle]) -> list[tuple[list[str], Circle]]:
-    """The names of marks that look like one, as their centres nearly coincide, with the largest circle."""
+    """(names, largest circle) of marks whose centres nearly coincide, so that they look like one."""
     blobs: list[tuple[list[str], Circle]] = []
     for row, circle in zip(marks, circles, strict=True):
         name = row["path"].removeprefix("layers.*.")
@@ -234,7 +234,7 @@ def _coincide(largest: Circle, circle: Circle) -> bool:
 
 
 def _blob_label(canvas: Canvas, names: Sequence[str], circle: Circle) -> list[str]:
-    """The names of a blob, the fewer the less room there is; nothing where there is none."""
+    """The label of a blob: some names, or one if there is little room; empty without room."""
     for shown in (min(len(names), MOST_TOGETHER), 1):
         hidden = len(names) - shown
         more = f" and {hidden} more" if hidden else ""
@@ -251,7 +251,7 @@ def _is_clear(canvas: Canvas, line: Segment, circle: Circle) -> bool:
 
 
 def _blob_text(canvas: Canvas, content: str, circle: Circle) -> Iterator[str]:
-    """A text close to a mark or with a line from it; nothing where there is no free room."""
+    """A text close to a mark, or with a leader line; nothing without free room."""
     for gap in GAPS:
         boxes = _boxes_around(circle, text_width(content), gap)
         box = canvas.first_free(box for box in boxes if _is_clear(canvas, leader(box, circle), circle))

@@ -1,7 +1,7 @@
-"""Candidates: ordinary code run once for the numbers of very many candidates.
+"""Run ordinary code once for the sizes of thousands of candidates of a sweep.
 
-Where the code branches on a number, the run goes on with those candidates that take the branch of the first
-of them; the others are run again. So the code that reads one model reads all of them, branches included.
+At a branch on a size the run continues with the candidates that take the same branch as the first one; the
+others run again. So the code for one model serves all candidates, branches included.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from archcli.wings.shapes.symbolic.varied import EXACT_FLOAT, CandidateRun, Vari
 
 T = TypeVar("T")
 CHUNK = 32_768
-"""Candidates at a time: enough that arithmetic takes most of the time, few enough to stay in the cache."""
+"""Candidates of a chunk: enough for numpy to pay off, few enough for the CPU's cache."""
 
 
 class Branch(NamedTuple):
@@ -50,7 +50,8 @@ def branches(
     """
     np = required("numpy")
     waiting = np.arange(length)
-    with np.errstate(all="ignore"):  # of candidates that have left the run
+    # arithmetic continues for candidates that have left the run: their overflows are of no interest
+    with np.errstate(all="ignore"):
         while len(waiting):
             run = CandidateRun(len(waiting))
             # the first run takes the arrays as they are, without a copy
@@ -59,7 +60,8 @@ def branches(
                 name: _number(run, array if whole else array[waiting]) for name, array in values.items()
             }
             result = compute(numbers)
-            run.known.clear()  # numbers know their run, and it them: none would be freed at once
+            # break the cycle run -> cached numbers -> run: only the garbage collector would free it
+            run.known.clear()
             yield Branch(waiting[run.active], run, result)
             waiting = waiting[~run.active]
 
@@ -72,9 +74,9 @@ def _number(run: CandidateRun, array: Any) -> Number:
 
 
 def gathered(length: int, parts: Iterable[tuple[Any, Any]]) -> Any:
-    """One array [N] of the arrays [M] of several branches at their places.
+    """Join the arrays [M] of several branches to one array [N].
 
-    Whole numbers beside real ones are held as Python's ints where a float would round one of them.
+    Integers of one branch and floats of another become Python objects if a float would round an integer.
     """
     np = required("numpy")
     pairs = list(parts)
@@ -89,7 +91,7 @@ def gathered(length: int, parts: Iterable[tuple[Any, Any]]) -> Any:
 
 
 def _beyond_floats(array: Any) -> bool:
-    """Whether a float would round some whole number of an array."""
+    """Whether an array has an integer that a float would round."""
     if array.dtype.kind != "i" or not array.size:
         return False
     return max(-int(array.min()), int(array.max())) > EXACT_FLOAT

@@ -1,4 +1,4 @@
-"""Shapes of a drawing, before they are SVG: a tag, its attributes, and what stands inside."""
+"""Shapes of a drawing before they become SVG: tag, attributes and content."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from archcli.wings.drawing.drawn import Figure
 
 @dataclass(frozen=True)
 class SvgShape:
-    """An SVG element. `figure` is the number that it draws: its address and value stand in its attributes.
+    """An SVG element.
 
-    An attribute may be a number that depends on figures. `title` is a tooltip, `content` a line of text.
+    tag, attributes: an attribute may be a number that depends on figures.
+    inside: shapes in it.
+    content: a line of text.
+    title: a tooltip.
+    figure: the number that it draws; its address and value become attributes.
     """
 
     tag: str
@@ -27,7 +31,7 @@ class SvgShape:
 
 @dataclass(frozen=True)
 class Many:
-    """As many like shapes as a figure says: layers, heads, experts. `shape(i)` is the i-th."""
+    """`count` equal shapes, where the count is a figure: layers, heads, experts. `shape(i)` is the i-th."""
 
     count: Any
     shape: Callable[[Any], SvgShape]
@@ -40,7 +44,7 @@ def svg_of(shapes: Iterable[SvgShape | Many]) -> str:
 
 def attributes_of(shape: SvgShape) -> dict[str, Any]:
     """The attributes of a shape by their names in SVG, with the address of its figure."""
-    # underscores are dashes, a trailing one is dropped: class_
+    # `class_` is class, as class is a keyword of Python; `marker_end` is marker-end
     attributes = {name.rstrip("_").replace("_", "-"): value for name, value in shape.attributes.items()}
     return {**attributes, **_address(shape.figure)}
 
@@ -56,7 +60,7 @@ def _svg(shape: SvgShape | Many) -> str:
 
 
 def _address(figure: Figure | None) -> dict[str, Any]:
-    """Where the JSON of a command has the number that is drawn."""
+    """Attributes with the address of a figure in the JSON of a command."""
     if figure is None:
         return {}
     return {

@@ -1,4 +1,4 @@
-"""Encoders of images of CLIP and SigLIP, alone and as classifiers: their layers and their tensors."""
+"""Image encoders of CLIP and SigLIP, alone and as classifiers: mappings and tensor names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLACES = Auxiliary("numbers of places, which are computed")
 
 
 def clip(config: Config, prefix: str = "CLIP") -> Mapped:
-    """CLIP: a norm behind the positions, none behind the layers but on the class token."""
+    """CLIP: a norm after the positions; the last norm is applied to the class token alone."""
     config.only_architectures(f"{prefix}VisionModel", f"{prefix}VisionModelWithProjection")
     norm = layernorm(config.number("layer_norm_eps"))
     width = config.size("projection_dim")
@@ -33,19 +33,19 @@ def clip(config: Config, prefix: str = "CLIP") -> Mapped:
 
 
 def _of_vision(config: Config, prefix: str) -> Config:
-    """The part of a file of both encoders that says how images are read; its class is a classifier."""
+    """The vision part of a file with both encoders, for an image classifier."""
     config.only_architectures(f"{prefix}ForImageClassification")
     if not config.architecture:
         what = f"a file of {prefix}'s two encoders names no class"
         raise config.error(what, f"state architectures: [{prefix}ForImageClassification]")
     config.ignore("text_config", "projection_dim", "logit_scale_init_value", "initializer_factor", *UNREAD)
-    # defaults of the part's own class, which the family of the whole cannot have
+    # defaults of the class of the vision part: those of the whole class are other keys
     known = class_defaults(f"{config.model_type}_vision_model")
     return config.inner("vision_config", known)
 
 
 def _classified(encoder: Mapped, config: Config, *, skipped: int) -> Mapped:
-    """An encoder whose mean token is classified; its own pooling runs, and is not read."""
+    """An encoder whose mean token is classified; its pooling runs too, and is not read."""
     mean: Mapped = {"kind": "mean", "skipped": skipped}
     unused = encoder.get("pooling")
     pooling = {"kind": "beside", "pooling": mean, "unused": unused} if unused else mean
@@ -68,7 +68,7 @@ def siglip2_labels(config: Config) -> Mapped:
 
 
 def _head(config: Config, norm: Mapped) -> Mapped | None:
-    """SigLIP's pooler: attention of one trained query, and a network."""
+    """SigLIP's pooler: attention of one trained query, and a feed-forward network."""
     if not config.flag("vision_use_head").value:
         return None
     ffn = mlp(config, config.size("intermediate_size"), "hidden_act")
@@ -76,7 +76,7 @@ def _head(config: Config, norm: Mapped) -> Mapped | None:
 
 
 def siglip(config: Config) -> Mapped:
-    """SigLIP: no class token; attention of one trained query pools."""
+    """SigLIP: no class token; attention pooling with one trained query."""
     config.only_architectures("SiglipVisionModel")
     norm = layernorm(config.number("layer_norm_eps"))
     return vit_like(config, patches(config, class_token=False), pooling=_head(config, norm))
@@ -112,7 +112,7 @@ def _layers(theirs: str) -> dict[str, Rule]:
 
 
 def _below_unused(rule: Rule) -> Rule:
-    """The rule with the pooling as the one that is not read."""
+    """The rule for weights of the pooling that is not read, `pooling.unused`."""
     if isinstance(rule, Auxiliary):
         return rule
     parts = parts_of(rule)

@@ -1,4 +1,4 @@
-"""`--against-prediction`: what `archcli predict` says of the same pass on this machine, by class."""
+"""`--against-prediction`: compare a measured pass with its prediction on this machine, by class."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_LINKS = "What ranks exchange is not predicted: the rate of links between them
 
 
 class PassPrediction(NamedTuple):
-    """The prediction of a pass that is to be measured: by fitted constants, else its floor alone."""
+    """The prediction of a measured pass: with fitted constants, else the floor alone."""
 
     calibrated: CalibratedClock | None
 
@@ -38,12 +38,12 @@ class PassPrediction(NamedTuple):
         from archcli.wings.serving.api.known_device.profiles import calibrated  # reads and fits profiles
 
         fitted = calibrated(calibrations, *_machine(device))
-        # raises for a dtype of which the profiles hold no peak
+        # for its error: the profiles may have no peak of this dtype
         fitted.clock.rates.peak(dtype)
         return cls(fitted)
 
     def compared(self, report: Report, model: Model, request: Request, launch: RankLaunch | None) -> Report:
-        """The report with measured and predicted seconds side by side, where the pass was measured whole."""
+        """The report with measured and predicted seconds, if the pass was not extrapolated."""
         ceilings, inputs = report.totals["ceilings"], report.inputs
         if ceilings is None or report.totals["extrapolated"]:
             return replace(report, notes=(*report.notes, NOT_WHOLE))
@@ -81,7 +81,7 @@ class PassPrediction(NamedTuple):
 
 
 def _machine(device: str) -> tuple[str, Backend]:
-    """The name of a device of this machine, and whose kernels run on it."""
+    """The name of a device of this machine, and its backend."""
     if device == "cpu":
         from archcli.wings.serving.recorded.machine import processor
 
@@ -94,7 +94,7 @@ def _machine(device: str) -> tuple[str, Backend]:
 
 
 def _of_rank(model: Model, request: Request, launch: RankLaunch | None) -> tuple[Model, Request]:
-    """What the first rank runs: its share of the model, its replica's part of the batch."""
+    """The first rank's share of the model, and its replica's part of the batch."""
     if launch is None:
         return model, request
     from archcli.modules.tensor_parallel.shard import shard

@@ -1,7 +1,7 @@
-"""The extrapolated recording: times of one layer of each kind, times their number, plus the rest.
+"""Extrapolate a recording of a large model: time of one layer of each kind * layers + the rest.
 
-A pair of small stacks that differ by one layer gives the times of a kind: operations are the mean over the
-layers of the larger stack, wall time is the slope, what one more layer adds. The two are measured
+A pair of small stacks that differ by one layer gives the time of a kind. Operations: the mean over the layers
+of the larger stack. Wall time: the slope, the difference of the two stacks. The two are measured
 independently, and the report says where they disagree.
 """
 
@@ -26,8 +26,9 @@ Recordings = Mapping[str, Recording]
 class LayerTimes:
     """Times of one layer of a kind.
 
-    `timed`: its operations, by their paths below the layer. `slope_s`: its wall time. `shared`: operations of
-    the rotary table, which all layers of the stack share.
+    timed: its operations, by their paths below the layer.
+    slope_s: its wall time.
+    shared: operations of the rotary table, which all layers of the stack share.
     """
 
     pair: StackPair
@@ -62,7 +63,8 @@ def _of_pair(pair: StackPair, fewer: Recording, more: Recording) -> LayerTimes:
     shared = tuple(timed for timed in more.timed if timed.path == pair.kind.rotary(0))
     slope = median(more.plain_s) - median(fewer.plain_s)
     if not pair.n_layers:
-        slope -= _seconds(shared)  # a stack without layers has no rotary table: the difference holds it
+        # a stack without layers has no rotary table: the difference includes the table
+        slope -= _seconds(shared)
     return LayerTimes(pair, tuple(_layer_operations(pair, more)), slope, shared)
 
 
@@ -87,7 +89,7 @@ def _seconds(timed: list[OpTime] | tuple[OpTime, ...]) -> float:
 def extrapolated(plan: StackPlan, recordings: Recordings) -> Recording:
     """The recording of the whole model, extrapolated from those of its stacks."""
     ends, layers = recordings[plan.ends.name], layer_times(plan, recordings)
-    # no model is quicker than its embedding and head
+    # noise may make a slope negative: no model is quicker than its embedding and head
     wall = max(_wall_s(plan, layers, ends), median(ends.plain_s))
     stacks = [recordings[stack.name] for stack in plan.stacks()]
     overhead = sum(sum(stack.traced_s) for stack in stacks) / sum(sum(stack.plain_s) for stack in stacks)
@@ -102,7 +104,7 @@ def extrapolated(plan: StackPlan, recordings: Recordings) -> Recording:
         counted=sum(stack.counted for stack in stacks),
         differing=tuple(_named_by_stack(plan, recordings, lambda stack: stack.differing)),
         rejected=sum(stack.rejected for stack in stacks),
-        # a difference of noisy counts, which may be negative
+        # a difference of noisy counts may be negative
         page_faults=max(0, round(_linear(plan, recordings, lambda stack: stack.page_faults))),
         system_s=max(0.0, _linear(plan, recordings, lambda stack: stack.system_s)),
         census=(),
@@ -118,7 +120,7 @@ def extrapolated(plan: StackPlan, recordings: Recordings) -> Recording:
 
 
 def _gpu_passes(plan: StackPlan, recordings: Recordings) -> GpuPasses | None:
-    """GPU passes of an extrapolation: what the traces lost; device times are not extrapolated."""
+    """GPU passes of an extrapolation: lost events alone; device times are not extrapolated."""
     ends = recordings[plan.ends.name].gpu
     lost = tuple(_named_by_stack(plan, recordings, lambda stack: stack.lost))
     return ends and GpuPasses(lost=lost, hidden=ends.hidden, states=ends.states)

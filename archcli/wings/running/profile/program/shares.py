@@ -1,6 +1,6 @@
 """Shares of a program's step by class, phase and module; they add up to the whole traced step.
 
-Sums, not medians: steps of a program may differ, and what some of them alone do is a part of its time, too.
+Sums, not medians: steps of a program may differ, as one in ten that writes a log, which a median would drop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from archcli.wings.running.recording.program import (
 from archcli.wings.serving.recorded.classes import FRAMEWORK
 
 NO_KERNEL = "(between kernels)"
-"""The path of time that no kernel took: Python, the dispatcher, launches, waiting for a device."""
+"""The path of time outside of kernels: Python, the dispatcher, launches, waiting for a device."""
 
 
 @dataclass(slots=True)
@@ -51,9 +51,9 @@ class Spent:
 
 
 def folding(modules: Mapping[str, str], depth: int = 0) -> Callable[[str], str]:
-    """A function that folds paths: `*` for the number of a repeated module; `depth` steps (0: all).
+    """A function that folds paths, `h.0.attn` to `h.*.attn`; cut to `depth` steps (0: all).
 
-    Modules repeat where all that are numbered beside each other are of one class.
+    Numbered siblings are folded only if all have the same class.
     """
     siblings: dict[str, set[str]] = defaultdict(set)
     for path, name in modules.items():
@@ -74,7 +74,7 @@ def folding(modules: Mapping[str, str], depth: int = 0) -> Callable[[str], str]:
 
 
 def tallied(recording: ProgramRecording, key: Callable[[PlacedTime], str]) -> dict[str, Spent]:
-    """The kernels summed by a key of theirs, the slowest first."""
+    """The kernels summed by a key, the slowest first."""
     sums: dict[str, Spent] = defaultdict(Spent)
     for time in recording.placed:
         sums[key(time)].add(time)
@@ -82,9 +82,9 @@ def tallied(recording: ProgramRecording, key: Callable[[PlacedTime], str]) -> di
 
 
 def shares(recording: ProgramRecording, key: Callable[[PlacedTime], str], rest: str) -> dict[str, float]:
-    """Shares of a step by a key of its kernels; `rest` is that of all time without a kernel.
+    """Shares of a step by a key of its kernels; `rest` is the key of time outside of kernels.
 
-    Waiting in the data loader stands apart.
+    Waiting in the data loader is counted separately.
     """
     whole = recording.traced_total_s
     by_key = {name: spent.seconds / whole for name, spent in tallied(recording, key).items()}

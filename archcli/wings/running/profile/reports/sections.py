@@ -1,4 +1,4 @@
-"""Sections of a profile's report that stand for themselves: the compiled code, and the GPU."""
+"""Two sections of a profile's report: the compiled code, and the GPU."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Section(NamedTuple):
 
 
 def compiled_section(counted: Pass, recording: Recording) -> Section:
-    """What torch.compile made of the model, and whether the trace is complete."""
+    """The kernels of torch.compile, and whether the trace is complete."""
     seen, compiled = f"{recording.counted} of {recording.executed}", recording.compiled
     if compiled is None:
         return Section(None, (("operations in the trace as in the census", seen, "text"),))
@@ -72,7 +72,7 @@ def group_members(recording: Recording, depth: int) -> dict[str, list[str]]:
 
 
 def _on_compiled(counted: Pass, recording: Recording) -> Iterator[str]:
-    """How to read the figures of a compiled model."""
+    """Notes on the figures of a compiled model."""
     yield (
         "Compiled: a line of several operators is of kernels into which they were fused, whose time is not "
         "split; FLOPs and bytes of an operator stand with the kernel that is first to run it, and once, "
@@ -96,7 +96,7 @@ READINGS: Mapping[str, tuple[str, str]] = {
     "power_w": ("power", "W"),
     "temperature_c": ("temperature", "degrees C"),
 }
-"""Names and units of what the card reports, by JSON key."""
+"""Names and units of the GPU's sensors, by JSON key."""
 
 
 def is_gpu(machine: Mapping[str, Any]) -> bool:
@@ -105,7 +105,7 @@ def is_gpu(machine: Mapping[str, Any]) -> bool:
 
 
 def device_section(recording: Recording, wall_s: float) -> Section:
-    """What a GPU did in a traced pass, beside a plain pass of `wall_s`."""
+    """Busy and idle times of a GPU in a traced pass; `wall_s` is that of a plain pass."""
     figures = _device_figures(recording, wall_s)
     return Section(figures, tuple(_device_facts(figures, recording)), tuple(_on_device(recording)))
 
@@ -113,8 +113,9 @@ def device_section(recording: Recording, wall_s: float) -> Section:
 def _device_figures(recording: Recording, wall_s: float) -> Device | None:
     """Device activity: medians over traced passes; busy and idle times add up to `wall_s`.
 
-    `busy_share` is of the traced pass, `busy_share_of_plain` of the plain wall time. `plain_*_s` are the
-    plain passes by either clock. None on a CPU.
+    busy_share: of the traced pass; busy_share_of_plain: of the plain wall time.
+    plain_host_s, plain_device_s: plain passes by the clock of the CPU and of the GPU.
+    None on a CPU.
     """
     gpu, device = recording.gpu, recording.on_device
     if gpu is None or device is None:
@@ -145,7 +146,7 @@ def machine_figures(recording: Recording) -> dict[str, Any]:
 
 
 def _device_facts(figures: Device | None, recording: Recording) -> Iterator[Fact]:
-    """What the device did, and readings of the card before and after."""
+    """Facts on the device, and its sensors before and after."""
     if figures is not None:
         idle, traced = figures["idle_s"], figures["wall_s"] or 1.0
         yield "device busy / plain wall", figures["busy_share_of_plain"], "share"
@@ -164,7 +165,7 @@ def _device_facts(figures: Device | None, recording: Recording) -> Iterator[Fact
 
 
 def _on_device(recording: Recording) -> Iterator[str]:
-    """How to read the figures of a GPU."""
+    """Notes on the figures of a GPU."""
     if not is_gpu(recording.machine):
         return
     yield "Not measured on a GPU yet: this way of timing kernels was tried on recorded events only."

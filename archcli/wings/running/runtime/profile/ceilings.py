@@ -1,8 +1,8 @@
 """Measured ceilings of this machine: matrix products, and copies beyond and within its caches.
 
-A ceiling is the fastest of many tries, as neighbours can only slow one down. On a GPU tries are timed by the
-device with launches hidden, and the cache is the L2. Products of fp32 run as torch is set up: in fp32 unless
-TF32 is on.
+A ceiling is the fastest of many tries: other load can only slow a try down. On a GPU the device times tries,
+with hidden launches, and the cache is the L2. Products of fp32 follow torch's settings: fp32 unless TF32 is
+on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from archcli.wings.serving.recorded.machine import Ceilings
 
 MIB = 1 << 20
 LEAST_TRIES, BUDGET_S = 3, 0.25
-"""Each figure gets so many tries, and more while its share of time lasts."""
+"""The fewest tries of a figure, and the seconds in which more follow."""
 
 
 class Sizes(NamedTuple):
@@ -33,7 +33,7 @@ class Sizes(NamedTuple):
 CPU = Sizes((512, 1024, 2048), 256 * MIB, (MIB // 8, MIB // 2, 2 * MIB), 4 * MIB)
 """Square products: large enough to fill the units, small enough for a fraction of a second."""
 L2_PARTS = (8, 4, 2)
-"""Buffers that are such a part of a GPU's L2: one that fills it would not stay there."""
+"""Sizes of buffers: L2 / 8, L2 / 4, L2 / 2. A larger buffer would not stay in the L2."""
 
 
 def measure_ceilings(name: str, dtype: torch.dtype, device: str) -> Ceilings:
@@ -46,7 +46,7 @@ def measure_ceilings(name: str, dtype: torch.dtype, device: str) -> Ceilings:
     return Ceilings(
         gemm_flops_per_s=gemm,
         dram_bytes_per_s=dram,
-        # small copies pay more for their calls, and may come out slower than large ones
+        # small copies have more overhead per byte, and may be slower than large ones
         cache_bytes_per_s=max(cache, dram),
         dtype=name,
         measured="now",
@@ -62,7 +62,7 @@ def sizes_of(device: str) -> Sizes:
 
 
 def l2_bytes(device: str) -> int:
-    """Bytes of a GPU's last cache."""
+    """Bytes of a GPU's L2 cache."""
     size: int = torch.cuda.get_device_properties(torch.device(device)).L2_cache_size
     return size
 
@@ -76,8 +76,8 @@ def _gemm(side: int, dtype: torch.dtype, device: str, clock: Clock) -> float:
 
 def _copy(size: int, least: int, device: str, clock: Clock) -> float:
     """Bytes read and written per second by copying initialised buffers of `size` bytes."""
-    # size / 2 bytes each, of 4 a float: a copy reads one buffer and writes the other
-    # ones, as fresh pages that were never written are all one page of zeros, which stays in the cache
+    # size // 8: two buffers of size / 2 bytes, 4 bytes a float; a copy reads one and writes the other
+    # torch.ones: pages that were never written all map to one page of zeros, which stays in the cache
     source, target = (torch.ones(size // 8, dtype=torch.float32, device=device) for _ in range(2))
     repeats = max(1, least // size)
 

@@ -1,7 +1,7 @@
-"""Compiled kernels of a pass: which loops fuse by the rules of inductor's scheduler, and their cost.
+"""Compiled kernels of a pass: fuse loops by the rules of inductor's scheduler, and add up their cost.
 
-Loops over the same elements, or over the rows of a reduction, are fused where they share memory and nothing
-has to run between them. On a CPU, all loops between two calls of a library are one launch.
+Two loops over the same elements, or over the rows of a reduction, are fused if they share memory and no other
+loop must run between them. On a CPU, all loops between two calls of a library are one launch.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def cpu_launches(groups: Sequence[FusedGroup]) -> Iterator[list[FusedGroup]]:
 
 
 def _in_order(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
-    """Groups by their first results, each behind those that it reads."""
+    """A topological order: groups by their first results, each after those that it reads."""
     makers = _makers(groups)
     placed: dict[int, FusedGroup] = {}
 
@@ -66,7 +66,7 @@ def _in_order(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
 
 
 def _best(groups: Sequence[FusedGroup], new: FusedGroup) -> FusedGroup | None:
-    """The earlier group to fuse with: of all that may be, the one that shares most bytes."""
+    """The earlier group to fuse with: of all allowed ones that which shares the most bytes."""
     makers = _makers(groups)
     read = {region.memory for region in new.reads}
     best: tuple[int, int] = (0, -1)
@@ -74,6 +74,7 @@ def _best(groups: Sequence[FusedGroup], new: FusedGroup) -> FusedGroup | None:
         if group.is_library or not _alike(group, new):
             continue
         shared = _shared(group, new)
+        # a reader fuses with its producer from 1 byte on, independent loops from LEAST_SHARED
         needed = 1 if group.memories() & read else LEAST_SHARED
         if shared >= needed and (shared, i) > best and not _between(group, new, makers):
             best = shared, i
@@ -81,13 +82,13 @@ def _best(groups: Sequence[FusedGroup], new: FusedGroup) -> FusedGroup | None:
 
 
 def _alike(group: FusedGroup, new: FusedGroup) -> bool:
-    """Whether two groups go over the same elements, or one over the rows of the other."""
+    """Whether two groups have a loop of equal size: over elements, or over the rows of a reduction."""
     over = new.elements | new.rows
     return bool(group.elements & new.elements or group.rows & over or new.rows & group.elements)
 
 
 def _shared(group: FusedGroup, new: FusedGroup) -> int:
-    """Bytes that both read or write."""
+    """Bytes of memory that both groups read or write."""
     memories = {region.memory for region in [*new.reads, *new.written]}
     return sum(region.bytes for region in [*group.reads, *group.written] if region.memory in memories)
 
@@ -133,7 +134,7 @@ def compiled_kernels(
     """
     log = DataflowLog()
     left = run_pass(log, model, request, execution or Execution(), dtype)
-    # in order, not a set: memory is told apart by its identity, which differs from run to run
+    # a dict, not a set: memories hash by id, and the order of a set would differ from run to run
     returned = dict.fromkeys([log.now(x.storage) for x in left])
     total: dict[KernelRun, float] = {}
     forward, backward = _graphs(log.sequence)
@@ -146,7 +147,7 @@ def compiled_kernels(
 
 
 def _graphs(launches: Sequence[DataflowLaunch]) -> tuple[list[DataflowLaunch], list[DataflowLaunch]]:
-    """The launches of the forward and of the backward, which are compiled apart."""
+    """The launches of the forward and of the backward, which torch compiles separately."""
     forward = [launch for launch in launches if launch.stage == "forward"]
     return forward, [launch for launch in launches if launch.stage != "forward"]
 
@@ -183,7 +184,7 @@ def _runs(
 
 
 def _inputs(group: FusedGroup) -> Iterator[MemoryRegion]:
-    """What a group reads that it does not write itself."""
+    """The regions that a group reads and does not write itself."""
     written = group.memories()
     return (region for region in group.reads if region.memory not in written)
 
@@ -191,7 +192,7 @@ def _inputs(group: FusedGroup) -> Iterator[MemoryRegion]:
 def _outputs(
     group: FusedGroup, read_by: Mapping[TensorMemory, int], returned: Collection[TensorMemory]
 ) -> Iterator[MemoryRegion]:
-    """What a group writes for others."""
+    """The regions that a group writes and another group reads, or the pass returns."""
     reads = {region.memory for region in group.reads}
     for region in group.written:
         if region.memory in returned or read_by[region.memory] > (region.memory in reads):
@@ -199,7 +200,7 @@ def _outputs(
 
 
 def _bytes(regions: Iterable[MemoryRegion]) -> int:
-    """Bytes of regions, of each memory no more than it has."""
+    """Bytes of regions; of one memory at most its size, as regions may overlap."""
     of_memory: Counter[TensorMemory] = Counter()
     most: dict[TensorMemory, int] = {}
     for region in regions:

@@ -1,9 +1,9 @@
-"""Functions of torch for recurrences, and loops in which one step stands for many.
+"""torch's functions for recurrences, and loops in which one step stands for many.
 
-Loops over pieces of a tensor: one step in the middle stands for all that are like it. A loop over n pieces
-runs the first two, one for those in the middle and the last two: a state begins without a gradient and ends
-unread, and the last piece may be shorter. What is launched for a step in the middle counts n - 4 times, in
-loops within loops too, and so does its backward; what joins the steps has all of them.
+A loop over n pieces of a tensor runs five of them: the first two, one for all in the middle, and the last
+two. The ends differ: a state begins without a gradient and ends unread, and the last piece may be shorter.
+Launches of the middle step, and of its backward, count n - 4 times, also in nested loops. An operation that
+joins the pieces, such as `cat`, has all n.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def lerp(start: Any, end: Any, weight: Any) -> Any:
 
 
 def _less_than_one(x: Any) -> Any:
-    """1 - x, as torch's C++ computes it: a tensor of ones, from which x is subtracted in place."""
+    """1 - x with torch's launches (C++): fill a tensor with ones, then subtract x in place."""
     ones = launch("fill", [], x.shape, x.dtype)
     return elementwise("sub", ones, x)
 
@@ -81,17 +81,17 @@ def _flipped(x: Any) -> Any:
 
 @method
 def amax(x: Any, dim: int, keepdim: bool = False) -> Any:
-    """The largest along an axis, without a gradient."""
+    """The maximum along an axis, without a gradient."""
     return launch("amax", [x], reduced_shape(x, [dim % x.ndim], keepdim=keepdim), x.dtype)
 
 
 ENDS = 2
-"""Steps at either end of a loop that are run for themselves."""
+"""Steps at either end of a loop that stand for themselves alone."""
 
 
 def steps_run(n: int) -> list[tuple[int, int]]:
     """(index, times) of the n pieces that a loop runs: of 100 (0, 1), (1, 1), (2, 96), (98, 1), (99, 1)."""
-    # no range of n, which may stand for the numbers of many candidates: it is compared alone
+    # comparisons, not range(n): in a sweep n holds the numbers of many candidates
     for few in range(2 * ENDS + 2):
         if n == few:
             return [(i, 1) for i in range(few)]
@@ -113,19 +113,20 @@ def counted(repeats: int) -> Iterator[None]:
 class LoopPieces(tuple[Any, ...]):
     """The pieces of a tensor, over which the code of an operation loops: `for piece in x.split(16): …`.
 
-    Of 100 pieces the loop sees five (`steps_run`). While the third is in its body, what is launched counts 96
-    times. The code of an operation is torch's too and cannot say so: the iterator does.
+    Of 100 pieces the loop sees five (`steps_run`). Launches in the body of the third count 96 times. The
+    iterator sets this, as the same code of an operation also runs with torch.
     """
 
     __slots__ = ()
 
     def __iter__(self) -> Iterator[Any]:
         for piece in super().__iter__():
-            with counted(piece.repeats):  # until the next piece is asked for, or the loop is left
+            # in effect until the loop asks for the next piece, or ends
+            with counted(piece.repeats):
                 yield piece
 
 
 def occurrences(xs: Sequence[ShapeTensor]) -> list[int]:
-    """How many pieces each of these tensors stands for, where they are joined behind their loop."""
+    """The number of pieces that each tensor stands for, when they are joined after their loop."""
     now = current().repeats
     return [max(1, x.repeats // now) for x in xs]

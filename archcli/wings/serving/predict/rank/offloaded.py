@@ -1,7 +1,7 @@
-"""A pass with a part of the model in RAM: its legs, one after the other, and what goes over the bus.
+"""A pass with a part of the model in RAM: its legs in sequence, and copies over the bus.
 
-A leg is a stage of some of the kernels on the device, or in RAM, where the CPU runs them. In a pass of many
-tokens the device runs all, and matrices are copied from RAM before.
+A leg is a run of kernels on the device, or on the CPU for weights in RAM. In a pass of many tokens the device
+runs all kernels, and matrices are copied from RAM first.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from archcli.wings.serving.predict.times import KernelTime, Seconds
 from archcli.wings.serving.recorded.operations import JOIN
 
 BUS_LOW, BUS_HIGH = 0.7, 1.5
-"""The range of a copy over the bus, as parts of what is expected: a rule of thumb."""
+"""Range of a copy's seconds over the bus, as multiples of the expected ones: a rule of thumb."""
 
 
 class Leg(NamedTuple):
-    """A stage of some kernels, with their times where they run, and the plan of what is sent after it."""
+    """A stage of some kernels, their times where they run, and the plan of the communication after it."""
 
     times: RankTimes
     plan: Plan
@@ -36,10 +36,10 @@ class Leg(NamedTuple):
 
 
 class RamTimes(RankTimes):
-    """Times of kernels that the CPU runs in RAM. None is shorter than on the device.
+    """Times of kernels that the CPU runs on weights in RAM; none is shorter than on the device.
 
-    A device waits for its launches as a CPU does for its threads: for small kernels the constants of both
-    are too rough to tell which is faster.
+    Small kernels are bound by launches on a device and by threads on a CPU: the constants are too rough to
+    predict that the CPU is faster.
     """
 
     def __init__(self, rank: RankKernels, device: RankTimes, settings: MemorySettings) -> None:
@@ -78,7 +78,7 @@ def legs(times: RankTimes, plan: Plan, offload: Offload) -> Iterator[Leg]:
 
 
 def _kinds(rank: RankKernels, offload: Offload) -> Iterator[tuple[RankKernels, bool]]:
-    """The kernels, and whether they are of routed experts: all together where both lie in the same layers."""
+    """(kernels, whether of routed experts); all kernels at once unless only experts are offloaded."""
     if not offload.experts:
         yield rank, False
         return
@@ -94,7 +94,7 @@ def _is_routed(rank: RankKernels, rows: Mapping[str, Row], run: KernelRun) -> bo
 
 
 class BusCopies(NamedTuple):
-    """What a pass moves over the bus: the number of copies, their bytes and seconds."""
+    """Copies of a pass over the bus: number, bytes and seconds."""
 
     times: int
     bytes: float
@@ -102,9 +102,9 @@ class BusCopies(NamedTuple):
 
 
 def bus_copies(model: Model, times: RankTimes, offload: Offload) -> BusCopies:
-    """The copies of a pass: of a prompt for each chunk.
+    """The copies of a pass; a prompt has one for each chunk.
 
-    A copy may hide behind what the device computes, so that its floor is none.
+    Compute may hide a copy, so that its floor is 0.
     """
     request, settings = times.rank.planned.request, times.settings
     tokens, chunk = int(request.batch_size * request.seq_len), settings.engine and settings.engine.chunk

@@ -1,4 +1,4 @@
-"""Figures of a sweep: names, units and settings, and how each is read of many candidates at once."""
+"""Figures of a sweep: names, units, settings, and the functions that compute them for all candidates."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Reading:
         return contents
 
     def _pass(self, request: Request) -> Pass:
-        # by its text: a request holds a mapping of forms, and has no hash
+        # keyed by text: a request has no hash, as it holds a mapping of forms
         return self._known(f"flops {request}", lambda: checked_pass(self.model, request))
 
     def _cache(self, request: Request) -> Pass:
@@ -81,9 +81,9 @@ class Reading:
 
 
 def first_conflict(model: Model) -> str:
-    """The code of the first contradiction between a model's values, for which YAML is refused; or nothing.
+    """The code of the first conflict between a model's values, for which YAML is refused; or empty.
 
-    Parts come before what they are part of, as the loader builds them.
+    Parts are checked before the whole, as the loader builds them: both report the same conflict first.
     """
     specs = reversed([spec for _, spec in find(model, Spec)])
     conflicts = (conflict for spec in specs for conflict in spec.check())
@@ -95,16 +95,19 @@ DEFAULT_CONTEXT = 2048
 
 
 def no_length(_: Model, __: Settings) -> dict[str, Number]:
-    """The lengths of a figure that depends on none."""
+    """No lengths: for a figure that does not depend on tokens."""
     return {}
 
 
 class SweepFigure(NamedTuple):
-    """A figure: its name and unit, the types of its settings, and the function that reads it.
+    """A figure of a sweep.
 
-    slow: read of one model at a time, after all other figures.
+    name, unit: as in the report.
+    settings: types of its settings, as `flops(seq_len=8192)` has them.
+    read: computes it.
+    slow: computed for one model at a time, after all other figures.
     check: refuses settings that contradict each other.
-    length: the tokens at which it is read, by the setting's name.
+    length: the tokens at which it is computed, by the setting's name.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Folds of drafts: nodes that are drawn as one, such as the gate and up of a gated network."""
+"""Fold several nodes of a drawing into one, such as gate and up of a gated network."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from archcli.wings.drawing.anatomy.draft import Draft, Drafts, Tap
 from archcli.wings.drawing.drawn import Piece
 
 TWINS = 2
+"""Products that meet in a gated network."""
 
 
 def fold(drafts: Drafts) -> Drafts:
@@ -22,9 +23,9 @@ def fold(drafts: Drafts) -> Drafts:
 
 
 def fold_routers(drafts: Drafts) -> None:
-    """The product and the scores that a router chooses by become part of it."""
+    """Fold the product and the scores of a router into its node."""
     for router in [draft for draft in drafts.values() if draft.role == "router"]:
-        # until the product that scores the experts: its width is their number
+        # back to the product with a score per expert: its width is the number of experts
         router.width = None
         while router.reads and (before := drafts[router.reads[0].node]).role in ("matrix", "unary"):
             if drafts.only_reader(before.id) is not router or router.width is not None:
@@ -36,7 +37,7 @@ def fold_routers(drafts: Drafts) -> None:
 
 
 def fold_scalar_gates(drafts: Drafts) -> None:
-    """A gate of one number a token is a word on what it gates."""
+    """Fold a gate with one number per token into a caption, `gated by σ`, of the node that it gates."""
     for join in [draft for draft in drafts.values() if draft.role == "join"]:
         for port in list(join.reads):
             branch = list(_branch(drafts, drafts[port.node], join))
@@ -56,7 +57,7 @@ def fold_scalar_gates(drafts: Drafts) -> None:
 
 
 def _branch(drafts: Drafts, draft: Draft, reader: Draft) -> Iterator[Draft]:
-    """The operations behind each other that lead to a reader alone: from it back to a product."""
+    """The chain of operations from a reader back to a product, each with no other reader."""
     while drafts.only_reader(draft.id) is reader and draft.role in ("unary", "matrix"):
         yield draft
         if draft.role == "matrix" or len(draft.reads) != 1:
@@ -65,7 +66,7 @@ def _branch(drafts: Drafts, draft: Draft, reader: Draft) -> Iterator[Draft]:
 
 
 def fold_twins(drafts: Drafts) -> None:
-    """Two equal products of one input that meet behind activations alone: gate and up of a gated network."""
+    """Fold two equal products of one input that are joined after activations: gate and up."""
     for join in [draft for draft in drafts.values() if draft.role == "join"]:
         if len(join.reads) != TWINS or any(port.piece is not None for port in join.reads):
             continue
@@ -77,7 +78,7 @@ def fold_twins(drafts: Drafts) -> None:
 
 
 def _alike(first: Draft, second: Draft) -> bool:
-    """Whether two products have the same input and equal outputs, undivided."""
+    """Whether two products have the same input and equally wide outputs, without heads or pieces."""
     plain = all(not draft.pieces and draft.heads is None for draft in (first, second))
     equal = first.reads == second.reads and first.width is not None and second.width is not None
     return plain and equal and first.width.value == second.width.value  # type: ignore[union-attr]
@@ -100,7 +101,7 @@ def _fold_twins(drafts: Drafts, join: Draft, branches: list[list[Draft]]) -> Non
 
 
 def _applied(branch: list[Draft]) -> str:
-    """A product with what is applied to it: `SiLU(gate)`."""
+    """The text of a product and its activations: `SiLU(gate)`."""
     *applied, product = branch
     text = product.label
     for draft in reversed(applied):
@@ -109,7 +110,7 @@ def _applied(branch: list[Draft]) -> str:
 
 
 def fold_halves(drafts: Drafts) -> None:
-    """A product whose two equal halves meet behind activations: gate and up in one matrix."""
+    """Fold a product whose two equal halves are joined after activations: gate and up in one matrix."""
     for join in [draft for draft in drafts.values() if draft.role == "join"]:
         if len(join.reads) != TWINS:
             continue
@@ -126,7 +127,7 @@ def fold_halves(drafts: Drafts) -> None:
 
 
 def _half(drafts: Drafts, port: Tap, reader: Draft) -> tuple[Tap, list[Draft]] | None:
-    """The piece of a product that a port leads back to, and what is applied to it on the way."""
+    """The piece of a product at the start of a chain, and the activations on it."""
     passed: list[Draft] = []
     while port.piece is None:
         draft = drafts[port.node]
@@ -155,7 +156,7 @@ def _fold_halves(drafts: Drafts, join: Draft, product: Draft, ends: list[tuple[T
 
 
 def fold_chains(drafts: Drafts) -> None:
-    """Operations without a matrix behind each other become one pill: convolution, SiLU."""
+    """Fold consecutive operations without a matrix into one pill: `convolution, SiLU`."""
     for draft in list(drafts.values()):
         if draft.role != "unary" or len(draft.reads) != 1 or draft.reads[0].piece is not None:
             continue
@@ -168,7 +169,7 @@ def fold_chains(drafts: Drafts) -> None:
 
 
 def fold_asides(drafts: Drafts) -> None:
-    """In the wiring of a layer, products and what is applied to them, one behind the other, are one box."""
+    """Fold consecutive products and activations in the wiring of a layer into one box."""
     boxes: dict[str, list[str]] = {}
     for draft in list(drafts.values()):
         if draft.role not in ("matrix", "unary") or len(draft.reads) != 1:
@@ -187,12 +188,12 @@ def fold_asides(drafts: Drafts) -> None:
 
 
 def _product(draft: Draft) -> list[str]:
-    """The name of a product; none for what is applied to one."""
+    """The label of a product; empty for an activation."""
     return [draft.label] if draft.role == "matrix" else []
 
 
 def _joined(names: list[str]) -> str:
-    """What names begin with, such as laurel; the names themselves where they begin with nothing alike."""
+    """The common first words of names (`laurel`); without any the names themselves."""
     common = list(
         takewhile(lambda nth: len(set(nth)) == 1, zip(*(name.split() for name in names), strict=False))
     )

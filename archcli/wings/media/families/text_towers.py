@@ -1,4 +1,4 @@
-"""Encoders of texts beside images, alone and with the encoder of images: CLIP, SigLIP, SigLIP 2."""
+"""Text encoders of CLIP, SigLIP and SigLIP 2, alone and with the image encoder."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from archcli.wings.media.huggingface.whole.clip_like import (
 
 UNREAD = ("attention_dropout", "initializer_range", "initializer_factor", "projection_dim", "eos_token_id")
 SCALE, MOVE = "logit_scale", "logit_bias"
+"""Temperature and bias of the similarity of images and texts."""
 
 
 def _text(config: Config, *, causal: bool) -> Mapped:
@@ -43,7 +44,7 @@ def _text(config: Config, *, causal: bool) -> Mapped:
 
 
 def _clip_text(config: Config) -> Mapped:
-    """CLIP's encoder of texts; a class with a projection leads to the shared space."""
+    """CLIP's text encoder; `CLIPTextModelWithProjection` projects into the shared space."""
     config.only_architectures("CLIPTextModel", "CLIPTextModelWithProjection")
     projects = config.architecture.endswith("WithProjection")
     width = config.size("projection_dim") if projects else None
@@ -51,7 +52,7 @@ def _clip_text(config: Config) -> Mapped:
 
 
 def _siglip_text(config: Config, *classes: str) -> Mapped:
-    """SigLIP's encoder of texts, with its head."""
+    """SigLIP's text encoder, with its head."""
     config.only_architectures(*(classes or ("SiglipTextModel", "Siglip2TextModel")))
     width = config.size("projection_size", default=config.size("hidden_size"))
     return {**_text(config, causal=False), "projection": width}
@@ -65,12 +66,12 @@ def _inner(config: Config, kind: str) -> Config:
 
 
 def _classifies(config: Config) -> bool:
-    """Whether the class is the classifier of images, which has no part for texts."""
+    """Whether the class is the image classifier, which has no text encoder."""
     return config.architecture.endswith("ForImageClassification")
 
 
 def _clip(config: Config) -> Mapped:
-    """CLIP: a causal encoder of texts, and the temperature of the shared space; or its classifier."""
+    """CLIP: a causal text encoder, and the temperature of the shared space; or the image classifier."""
     if _classifies(config):
         return clip_labels(config)
     config.only_architectures("CLIPModel")
@@ -84,7 +85,7 @@ def _clip(config: Config) -> Mapped:
 
 
 def _siglip(config: Config) -> Mapped:
-    """SigLIP: an encoder of texts, the temperature and bias of the shared space; or its classifier."""
+    """SigLIP: a text encoder, temperature and bias of the shared space; or the image classifier."""
     if _classifies(config):
         return siglip_labels(config) if config.model_type == "siglip" else siglip2_labels(config)
     config.only_architectures("SiglipModel", "Siglip2Model")
@@ -119,7 +120,7 @@ CLIP: Weights = {**WEIGHTS, SCALE: Parts((f"{SCALE}.weight",), scalar=True)}
 
 
 def _siglip_names(config: Config) -> Weights:
-    """Names of stored tensors of a class."""
+    """Names of stored tensors, by the class."""
     return SIGLIP_LABELS if _classifies(config) else WEIGHTS
 
 

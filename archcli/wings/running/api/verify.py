@@ -1,4 +1,4 @@
-"""verify: `archcli verify` in Python."""
+"""`verify`, the Python function of `archcli verify`."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class VerifyOptions(MediaOptions):
         return Request("forward", *sizes, forms=forms, media=self.media)
 
     def memory_settings(self) -> MemorySettings:
-        """What --memory verifies. Raises ArchError for options of other comparisons."""
+        """The settings of --memory. Raises ArchError for options of other comparisons."""
         if not self.memory:
             what = "--attention is of --memory: counts are of attention step by step"
             raise ArchError(what, "add --memory")
@@ -147,21 +147,21 @@ def verify(options: VerifyOptions) -> Report:
 def _verify_counts(subject: Subject, request: Request) -> VerifyResult:
     """Count the passes, then compare the counts with torch and fvcore."""
     model, batch_size, seq_len = subject.model, request.batch_size, request.seq_len
-    # the built model needs a number where the options leave the encoder's tokens open
+    # without --source-len the encoder of the built model gets as many tokens as the decoder
     request = replace(request, source_len=seq_len if request.source_len is None else request.source_len)
-    # an adaptive head shares targets out in whole tokens: the batch grows until all shares are whole
+    # an adaptive softmax divides targets among its clusters: the batch grows until all shares are integers
     train_batch = lcm(batch_size * seq_len, model.token_multiple) // seq_len
     request = model.placing(replace(request, media=_verified_media(model, request)))
     forward = count_pass(model, request, WholeTape)
     train = count_pass(model, replace(request, phase="train", batch_size=train_batch), WholeTape)
     steps = None
-    # an encoder keeps nothing, and has neither a prefill nor a decoded token
+    # an encoder has no cache: no prefill and no decoding
     if model.caches:
-        # images and sounds stand in the prompt, which is in the cache
+        # in decoding, images and sounds of the prompt are in the cache already
         decode = replace(request, phase="decode", media=(), in_prompt=False)
         steps = (
             count_pass(model, replace(request, phase="prefill"), WholeTape),
-            # what layers read of the media stays for all tokens behind them
+            # keys and values of cross-attention to media are read by all later tokens
             count_pass(model.with_media(request.media), decode, WholeTape),
         )
     # torch is imported only now, so that a model that cannot be counted is refused at once
@@ -174,9 +174,9 @@ def _verify_counts(subject: Subject, request: Request) -> VerifyResult:
 
 
 def _verified_media(model: Model, request: Request) -> tuple[Medium, ...]:
-    """The media of the prompt: one for each tower, of its usual size where none is given.
+    """The media of the prompt: those of the options, else one of default size for each tower.
 
-    None where towers are counted and not run; ArchError where media for those are given.
+    Empty if towers can be counted but not run; ArchError for media of such towers.
     """
     if not model.towers:
         return request.media
@@ -190,7 +190,7 @@ def _verified_media(model: Model, request: Request) -> tuple[Medium, ...]:
 
 
 def _why_alone(model: Model) -> str:
-    """Why the language model of a model with towers is verified alone; empty where it is not."""
+    """The reason to verify the language model without its towers; empty if there is none."""
     if not model.towers:
         return ""
     from archcli.wings.media.modules.models.media import why_not_run  # of models with towers alone
@@ -213,9 +213,9 @@ def _verify_memory(subject: Subject, settings: MemorySettings) -> VerifyResult:
 def report_of(
     verified: VerifyResult, inputs: dict[str, Any], notes: tuple[str, ...] = (), *, verbose: bool = False
 ) -> Report:
-    """The comparisons as a table; those that differ name the rows.
+    """The comparisons as a table; a difference names its rows.
 
-    `verbose` adds a table of the operations that a reference has no formula for.
+    verbose: add a table of operations without a formula in a reference.
     """
     rows = [_record(result) for result in verified.results]
     failed = sum(not row["ok"] for row in rows)
@@ -240,7 +240,7 @@ def report_of(
 
 
 def _uncounted(verified: VerifyResult) -> Iterator[Table]:
-    """For each reference the operations without a formula, with their calls."""
+    """A table for each reference: operations without a formula, and their calls."""
     columns = (Column("operation", "operation"), Column("calls", "calls", "number"))
     for reference, counts in verified.uncounted.items():
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))

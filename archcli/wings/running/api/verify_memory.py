@@ -1,4 +1,4 @@
-"""`archcli verify --memory`: kept bytes and peaks as archcli traces them beside those that torch has."""
+"""`archcli verify --memory`: compare kept bytes and peaks traced by archcli with torch's."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from archcli.wings.running.runtime.verify.result import VerifyResult
 
 SHORT = 16
-"""Tokens in the cache of a decoded one where recurrent layers fill it token by token."""
+"""Tokens in the cache of decoding, if recurrent layers fill it token by token."""
 MOST = 8192
-"""Tokens of a batch that are run operator by operator in a minute or so."""
+"""The most tokens of a batch: run operator by operator, they take about a minute."""
 SHORTENED = f"Recurrent layers fill a cache token by token: decoding is verified after {SHORT} of them."
 LOSSLESS = "The model ends without a loss: the peak of a training step is left out."
 UNGROUPED = "torch has no grouped product of experts in fp32 on meta: CUDA's operators are left out."
 
 
 class MemoryFigure(NamedTuple):
-    """What archcli says of a pass: kept bytes by row, or the peak beyond the weights."""
+    """archcli's figure of a pass: kept bytes by row, or the peak beyond the weights."""
 
     settings: MemorySettings
     figure: Any
@@ -39,21 +39,21 @@ class MemoryFigure(NamedTuple):
 
 
 def verify_memory(name: str, model: Model, settings: MemorySettings) -> VerifyResult:
-    """Compare what torch keeps and holds with what archcli says, of passes with these settings.
+    """Compare kept bytes and peaks with torch's, for passes with these settings.
 
     Raises ArchError for more tokens than can be run in reasonable time.
     """
     _require_few(settings)
     tokens = settings.tokens(model)
     batch_size = lcm(settings.batch_size * tokens, model.token_multiple) // tokens
-    # the optimizer's step is not compared, and plain SGD adds no states to the peak
+    # plain SGD, which adds no states to the peak: the optimizer's step is not compared
     train = replace(settings, phase="train", batch_size=batch_size, optimizer="sgd")
     backends, notes = _backends(model, settings)
     kept = [_kept(model, replace(train, backend=backend)) for backend in backends]
     passes = [train] if _has_loss(model) else []
     notes += [] if passes else [LOSSLESS]
     if model.caches:
-        # a decode pass is compared behind a filled cache, which recurrent layers fill token by token in torch
+        # decoding needs a filled cache, and recurrent layers of the built model fill it token by token
         short = _is_recurrent(model) and tokens > SHORT
         decode = replace(settings, phase="decode", seq_len=SHORT if short else tokens)
         passes += [replace(settings, phase="prefill"), decode]
@@ -63,7 +63,7 @@ def verify_memory(name: str, model: Model, settings: MemorySettings) -> VerifyRe
     # torch is imported only now, so that a model that cannot be traced is refused at once
     from archcli.wings.running.runtime.verify.result import VerifyResult
 
-    # torch's live storages are seen on a CPU, so these peaks are those of a CPU's operators
+    # live storages can be observed only on a CPU: compare peaks of a CPU's operators
     figures = [*kept, *(_peak(model, replace(run, backend="cpu")) for run in passes)]
     return VerifyResult(tuple(_results(name, model, figures)), tuple(notes))
 
@@ -111,7 +111,7 @@ def _moments(model: Model, settings: MemorySettings) -> Iterable[MemoryMoment]:
     """The moments of a pass, without an optimizer's step."""
     if settings.phase != "train":
         return inference_pass(model, settings).moments
-    # torch runs forward and backward alone here
+    # torch runs only forward and backward here
     return [m for m in training_step(model, settings).moments if m.stage != "optimizer step"]
 
 

@@ -13,9 +13,9 @@ from archcli.wings.serving.memory.settings import MemorySettings
 
 
 def cache_holder(model: Model, options: KvcacheOptions) -> CacheHolder:
-    """What holds the cache of a model. Raises ArchError for devices that cannot share it as asked."""
+    """The devices and engine that hold a model's cache. Raises ArchError for an impossible split."""
     chosen = device_memory(options.device, options.memory)
-    # an engine that is named keeps any cache, the usual one is that of the published weights
+    # the default engine depends on the published weights; a named engine takes the model as it is
     stored = model.as_published() if options.engine is None else model
     engine = chosen_engine(options.engine, stored, "decode", chosen)
     plan = _plan(model, options.tp, chosen, engine)

@@ -1,4 +1,4 @@
-"""engines: `archcli engines` in Python."""
+"""`engines`, the Python function of `archcli engines`."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _list_report() -> Report:
 
 
 def _record(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The facts of one engine in a line."""
+    """The facts of one engine as a row of the list."""
     for key in ("name", "title", "version", "source"):
         yield key, facts[key]
     yield from ((key, _plain(facts.get(key))) for key in MEANINGS if key != "fuses")
@@ -140,7 +140,7 @@ def _measured(name: str) -> Iterator[str]:
 
 
 def _facts(facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A record for each fact; of what is fused one for each part."""
+    """A record for each fact; `fuses` has one for each fused part."""
     sources = facts.get("sources", {})
     for key, meaning in MEANINGS.items():
         if key == "fuses":
@@ -152,7 +152,7 @@ def _facts(facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """A value in one cell: lists and mappings in words."""
+    """A value as a cell of a table: lists and mappings as text."""
     if isinstance(value, Mapping):
         return ", ".join(f"{number:,} from {key}" for key, number in value.items())
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Options of a plan, by which several devices share a model; alike in all questions."""
+"""Options of a parallel plan, the same for all questions."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def _degrees(value: Any) -> Mapping[str, Any]:
 
 
 Degrees = Annotated[Mapping[str, Any] | None, Conversion("a mapping from names", _degrees)]
-"""In Python, degrees of parallelism by name in place of arguments of their own."""
+"""In Python: degrees of parallelism as a dict, in place of single arguments."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:
-    """The degrees of a plan, each by itself, or in Python together as `plan`."""
+    """The degrees of a plan as single options, or in Python together as `plan`."""
 
     dp: Dp = 1
     zero: Zero = 0
@@ -83,7 +83,7 @@ class PlanOptions:
     def devices_plan(self) -> Plan:
         """The plan. Raises ArchError for a degree that is stated twice."""
         plan = part(self, Plan)
-        # a degree at its default counts as left out: a dataclass does not tell the two apart
+        # a degree with its default value counts as left out: a dataclass cannot tell the difference
         twice = [name for name in self.plan or {} if getattr(plan, name) != getattr(WHOLE, name)]
         if twice:
             raise ArchError(f"{twice[0]} stands beside plan, which has it too", "leave one of them out")

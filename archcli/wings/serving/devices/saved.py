@@ -1,4 +1,4 @@
-"""Results that commands of archcli wrote as JSON, read back."""
+"""Read back the JSON of an archcli command."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from archcli.load.yaml.text import read_start, read_stdin
 
 MOST_BYTES = 64 << 20
 VERSION = 1
+"""The `schema_version` of JSON that this archcli reads."""
 
 
 def read_result(path: Path, command: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Kernels that torch launches, each with its FLOPs, the bytes that it moves, and its number type."""
+"""Kernels that torch launches: FLOPs, bytes and dtype of each."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ Stage = Literal["forward", "backward", "sums"]
 class AttentionCall(NamedTuple):
     """The sizes of an engine's call of attention, of one rank.
 
-    heads, kv_heads: query heads, and heads of keys and values. width, value_width: elements of a key and a
-    value. window: keys that a query sees, 0 for all before it. queries, length: tokens of each sequence,
-    and with those before them. latent: values are a part of the keys. cache: dtype of the cache, empty for
-    the kernel's own.
+    batch: sequences.
+    queries, length: new tokens of each sequence, and all tokens with those in the cache.
+    heads, kv_heads: query heads, and heads of keys and values.
+    width, value_width: elements of a key, and of a value.
+    window: keys that a query sees; 0 for all before it.
+    latent: values are a part of the keys (MLA).
+    cache: dtype of the cache; empty for the dtype of the kernel.
     """
 
     batch: int
@@ -34,9 +37,9 @@ class AttentionCall(NamedTuple):
 
 
 class KernelCost(NamedTuple):
-    """One launch: torch's name of it, FLOPs, bytes read and written, and the number type it computes in.
+    """One launch: torch's name, FLOPs, bytes read and written, and the dtype in which it computes.
 
-    `call` has the sizes of an engine's kernel, None for others.
+    call: the sizes of an engine's kernel; None for others.
     """
 
     name: str
@@ -53,11 +56,12 @@ class KernelCost(NamedTuple):
 
 
 class KernelRun(NamedTuple):
-    """A kernel of an operation of the architecture: its path, the class that time is summed by, how often.
+    """A kernel of an operation of the architecture.
 
-    `stage` is forward, backward or sums; in a training step of `archcli predict` also recomputed, loss or
-    update. `op_class` is one of those of a profile. `times` is a fraction where
-    the stages of a pipeline share what runs.
+    path: of the operation.
+    stage: forward, backward or sums; in a training step of `archcli predict` also recomputed, loss or update.
+    op_class: a time class of a profile.
+    times: launches; a fraction if the stages of a pipeline share them.
     """
 
     path: str
@@ -68,9 +72,9 @@ class KernelRun(NamedTuple):
 
 
 class StatedWork(NamedTuple):
-    """FLOPs of a kernel and the bytes that it reads and writes, where its tensors do not tell.
+    """FLOPs and bytes of a kernel that do not follow from its tensors; None for those that do.
 
-    `call` are the sizes of an engine's kernel.
+    call: the sizes of an engine's kernel.
     """
 
     flops: int | None = None
@@ -83,7 +87,7 @@ TOLD_BY_TENSORS = StatedWork()
 
 
 def cost_of(name: str, inputs: Sequence[Any], outputs: Sequence[Any], work: StatedWork) -> KernelCost:
-    """The cost of a launch on these tensors: its stated work, and the rest by their elements and bytes."""
+    """The cost of a launch: its stated work, and the rest by the elements and bytes of its tensors."""
     both = [*inputs, *outputs]
     flops = _flops(name, both) if work.flops is None else work.flops
     read = sum(x.bytes for x in inputs) if work.read is None else work.read
@@ -92,12 +96,12 @@ def cost_of(name: str, inputs: Sequence[Any], outputs: Sequence[Any], work: Stat
 
 
 def _flops(name: str, tensors: Sequence[Any]) -> Any:
-    """FLOPs by the elements of the largest tensor; whole-number arithmetic has none."""
+    """FLOPs by the elements of the largest tensor; 0 for integer arithmetic."""
     if not any(x.dtype.kind in (REAL, COMPLEX) for x in tensors):
         return 0
     return flops_per_element(name) * max(x.elements for x in tensors)
 
 
 def _computes_in(tensors: Sequence[Any]) -> Any:
-    """The number type of a kernel: that of its first tensor with fractions."""
+    """The dtype of a kernel: that of its first real or complex tensor."""
     return next((x.dtype.parts for x in tensors if x.dtype.kind in (REAL, COMPLEX)), tensors[0].dtype.name)

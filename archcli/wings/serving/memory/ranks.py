@@ -61,7 +61,7 @@ WORKSPACES = {
     "gfx": (32 + 76) * MIB,
     "": 8 * 4096 * 1024,
 }
-"""Bytes of one workspace of cuBLAS by the beginning of the architecture; an unknown one counts as Hopper.
+"""Bytes of one cuBLAS workspace by the prefix of the architecture; an unknown one counts as Hopper.
 
 The formats are those of CUBLAS_WORKSPACE_CONFIG, KiB by count: :4096:8 and :4096:2:16:8. cuBLASLt shares
 it; on AMD's, hipBLASLt has another of 76 MiB.
@@ -75,7 +75,7 @@ LABELS = {
     "gfx": ("HIP context", "RCCL", "hipBLAS workspaces"),
     "": ("CUDA context", "NCCL", "cuBLAS workspaces"),
 }
-"""Names of the libraries, by the beginning of the architecture."""
+"""Names of the libraries, by the prefix of the architecture."""
 
 MATRIX = 2
 """Axes of a matrix."""
@@ -89,7 +89,7 @@ ROUNDING_SOURCE = (
 
 
 class Overhead(NamedTuple):
-    """A part of the memory beyond the model: its label, bytes, the least of them, and a source."""
+    """A part of the memory beyond the model: label, upper and lower end of its bytes, and a source."""
 
     label: str
     bytes: int
@@ -128,8 +128,8 @@ def beyond_model(
 ) -> BeyondModel:
     """The memory of a device beyond the model; none on the backend cpu.
 
-    `n_storages` are those alive at the peak. A training step multiplies on two threads, the program's and
-    autograd's, each with a workspace of its own.
+    n_storages: storages alive at the peak. A training step multiplies on two threads, the program's and
+    autograd's, each with its own workspace.
     """
     if backend == "cpu":
         return BeyondModel(())
@@ -146,12 +146,17 @@ def beyond_model(
 
 
 def _by_start(table: Mapping[str, Value], architecture: str) -> Value:
-    """The entry of the longest key that the architecture begins with."""
+    """The entry of the longest key that is a prefix of the architecture."""
     return table[max((start for start in table if architecture.startswith(start)), key=len)]
 
 
 class RankPeak(NamedTuple):
-    """The peak of one device: its rank within its stage of the pipeline, and the stage."""
+    """The peak of one device.
+
+    rank, stage: its rank within a stage of the pipeline, and the stage.
+    peak: the moment with the most bytes.
+    traced, moments: its pass, and all moments.
+    """
 
     rank: int
     stage: int
@@ -167,7 +172,7 @@ class RankPeak(NamedTuple):
         return self.traced.ledger.kept + self.kept_beside
 
     def with_temporaries(self, size: int) -> RankPeak:
-        """The same with so many more bytes of temporaries, all through the pass."""
+        """The peak with `size` more bytes of temporaries in every moment."""
         moments = [moment._replace(temporaries=moment.temporaries + size) for moment in self.moments]
         peak = self.peak._replace(temporaries=self.peak.temporaries + size)
         return self._replace(peak=peak, moments=tuple(moments))
@@ -208,7 +213,7 @@ def _rank_peaks(known: TracedModel, settings: MemorySettings, plan: Plan) -> lis
 
 
 def _single(known: TracedModel, settings: MemorySettings, held: Number | None = None) -> RankPeak:
-    """The peak of a device that runs all of a model, or in inference of a stage, whose weights are `held`."""
+    """The peak of a device that runs a whole model; `held`: bytes of weights, if it is a stage's."""
     model = known.model
     if settings.phase == "train":
         from archcli.wings.serving.memory.training.step import training_step  # of training alone
@@ -221,7 +226,7 @@ def _single(known: TracedModel, settings: MemorySettings, held: Number | None = 
 
 
 def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: Stage, rank: int) -> RankPeak:
-    """A rank of a stage of a replica, which runs its part of all sequences in flight."""
+    """The peak of a rank in inference, which runs its replica's part of the sequences."""
     if plan.cp > 1 or plan.zero:
         what = "prefill, decode and serve share a model by tp, pp, ep and dp alone"
         raise ArchError(what, "leave the rest out")
@@ -232,7 +237,7 @@ def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: 
     held = bytes_of_stage(stored_bits(share, settings.dtype, settings.engine or ANY_ENGINE), stage)
     if stage.is_first:
         held -= in_ram_bytes(model, settings, share, has_head=stage.is_last)
-    # stages of equal layers have the same passes, but for what is behind the last
+    # stages of equal layers share a pass, except the last, which has the head
     key = "stage", stage if stage.is_first and stage.is_last else (stage.is_last, pieces(model, stage))
     of_stage = share.part(key, lambda: stage_model(model, stage))
     if settings.offload is None:
@@ -240,13 +245,13 @@ def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: 
     from archcli.wings.serving.memory.parts.in_ram import copied_bytes, experts_in_ram  # of an offload alone
 
     peak = _single(of_stage, mine, held - experts_in_ram(share, settings, stage))
-    # the first device computes with what is copied
+    # the first device holds the matrices that are copied from RAM
     copied = 0 if stage.number else copied_bytes(share, mine)
     return peak.with_temporaries(copied)._replace(rank=rank, stage=stage.number)
 
 
 class _TrainedRanks:
-    """The ranks of a plan that train a model; stages with the same layers are traced once."""
+    """Peaks of the ranks of a training plan; stages with equal layers are traced once."""
 
     def __init__(self, model: Model, settings: MemorySettings, plan: Plan) -> None:
         self.model, self.settings, self.plan = model, settings, plan
@@ -281,9 +286,9 @@ class _TrainedRanks:
 
 
 def least_bytes(known: TracedModel, settings: MemorySettings, plan: Plan) -> Number:
-    """Bytes that the largest rank needs at least, without a trace of any pass.
+    """A lower bound of the largest rank's bytes, without tracing a pass.
 
-    In training those of the first while the optimizer runs, else the weights of a stage. Raises ArchError for
+    In training: the first rank during the optimizer's step, else the weights of a stage. Raises ArchError for
     a plan that the model cannot have.
     """
     plan.check(known.model, settings)
@@ -332,7 +337,7 @@ def held_bytes(
 def optimizer_bytes(
     weights: tuple[PlacedWeight, ...], settings: MemorySettings, plan: Plan, stage: Stage, rank: int = 0
 ) -> OptimizerBytes:
-    """The optimizer's bytes: of each tensor's shard, or with ZeRO 1 and 2 of a part of one flat vector."""
+    """The optimizer's bytes, of shards of tensors; with ZeRO 1 and 2 of a part of one flat vector."""
     # of training alone
     from archcli.wings.serving.memory.training.optimizers import TrainedTensor, optimizer
 

@@ -27,9 +27,9 @@ class Ceilings(TypedDict):
 
 
 PROC, GROUPS, CPUS = Path("/proc"), Path("/sys/fs/cgroup"), Path("/sys/devices/system/cpu")
-# guests (8, 9) are within user and nice already; idle and iowait (3, 4) are no work
+# guest times (8, 9) are included in user and nice; idle and iowait (3, 4) are no work
 BUSY, STOLEN = (0, 1, 2, 5, 6), 7
-"""Columns of /proc/stat: user, nice, system, irq and softirq; steal, which the host of a VM took."""
+"""Columns of /proc/stat: user, nice, system, irq and softirq; steal, time that a VM's host took."""
 
 
 def available_memory(proc: Path = PROC, groups: Path = GROUPS) -> int | None:
@@ -58,7 +58,7 @@ def cache_size(cpus: Path = CPUS, usable: Iterable[int] | None = None) -> int | 
     for folder in chain.from_iterable(cpus.glob(f"cpu{number}/cache/index[0-9]*") for number in numbers):
         level, size, shared = (_text(folder / name).strip() for name in ("level", "size", "shared_cpu_list"))
         if level.isdigit() and size.removesuffix("K").isdigit():
-            # by the processors that share it, so that a cache counts once
+            # keyed by the processors that share it, so that each cache counts once
             levels.setdefault(int(level), {})[shared] = int(size.removesuffix("K")) * 1024
     return sum(levels[max(levels)].values()) if levels else None
 
@@ -72,7 +72,7 @@ def usable_processors() -> list[int]:
 
 
 def processor_seconds(proc: Path = PROC) -> tuple[float | None, float | None]:
-    """Seconds in which the usable processors were busy, and in which a virtual machine's host took them.
+    """(seconds that the usable processors were busy, seconds that a VM's host took from them).
 
     None where the system does not say (not Linux).
     """
@@ -87,7 +87,7 @@ def processor_seconds(proc: Path = PROC) -> tuple[float | None, float | None]:
 
 
 def waited_seconds(proc: Path = PROC) -> float | None:
-    """Seconds that all threads of this process were ready to run and did not; None where unknown."""
+    """Seconds that threads of this process waited for a processor, in total; None where unknown."""
     waits = [_text(path).split() for path in (proc / "self" / "task").glob("*/schedstat")]
     # schedstat: nanoseconds that it ran, nanoseconds that it waited, number of turns
     known = [int(values[1]) for values in waits if len(values) > 1]
@@ -103,8 +103,8 @@ def _kernel(proc: Path) -> int | None:
 
 
 def _control_group(proc: Path, groups: Path) -> list[int | None]:
-    """Bytes left in this process's control groups (v1, v2): the smallest limit less its use."""
-    # a container sees its own group at the root; on a host the path below says which it is
+    """Bytes left in each of this process's control groups (v1, v2)."""
+    # a container sees its group at the root; on a host /proc/self/cgroup has the path of the group
     rooms = [
         _room(groups, "memory.max", "memory.current"),
         _room(groups / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
@@ -122,7 +122,7 @@ def _control_group(proc: Path, groups: Path) -> list[int | None]:
 
 
 def _room(folder: Path, limit_name: str, used_name: str) -> int | None:
-    """Bytes left below the limit; pages of files that can be dropped count as free."""
+    """Bytes left below the limit; inactive file pages count as free, as the kernel can drop them."""
     limit, used = _text(folder / limit_name).strip(), _text(folder / used_name).strip()
     if not limit.isdigit() or not used.isdigit():  # "max" is no limit
         return None

@@ -87,9 +87,11 @@ Answered = Report | Drawing
 class Tool:
     """A tool of the server.
 
-    home: the record of its options. answer: gives the report, or with `draws` the drawing.
-    models: the least and the most that it takes.
-    lists: whether rows are the answer, not detail. first: whether a row comes first where not all fit.
+    home: the record of its options, `module:name`.
+    answer: computes the report, or with `draws` the drawing.
+    models: the fewest and the most models that it takes.
+    lists: whether rows are the answer, not detail.
+    first: whether a row comes first if not all have room.
     """
 
     name: str
@@ -139,7 +141,7 @@ class Tool:
         return {"description": text, "type": "array", "items": items, "minItems": least, "maxItems": most}
 
     def call(self, arguments: Mapping[str, Any], folder: Path | None, stop: Event) -> StatedCall:
-        """The question of these arguments. Raises ArchError with what to ask instead."""
+        """The question of these arguments. Raises ArchError, with a hint, for wrong ones."""
         arguments = by_field(self.record, self._by_its_names(arguments))
         check_names(self.name, arguments, self.schema)
         present = {name: value for name, value in arguments.items() if value is not None}
@@ -154,7 +156,7 @@ class Tool:
         return StatedCall(ToolCall(options, models, overrides, stop, svg), line, rows, noted)
 
     def _by_its_names(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments with `model` for `models` of one, and the reverse, as other tools have them."""
+        """The arguments with `models` of one renamed to `model`, or the reverse, as this tool names it."""
         several = self.takes_several
         key, alias = ("models", "model") if several else ("model", "models")
         value = arguments.get(alias)
@@ -166,7 +168,7 @@ class Tool:
         return {**{name: it for name, it in arguments.items() if name != alias}, key: renamed}
 
     def _in_order(self, values: Mapping[str, Any]) -> list[str]:
-        """The options that are given, those without a name first, as they follow MODEL."""
+        """The options with a value; positional ones first, as they follow MODEL on the command line."""
         return sorted(values, key=lambda name: not self.arguments[name].option.argument)
 
     def _models_of(self, arguments: Mapping[str, Any], folder: Path | None) -> Iterator[AskedModel]:
@@ -184,7 +186,7 @@ class Tool:
 
 
 class StatedCall(NamedTuple):
-    """A question, the command line that asks the same, whether all rows are wanted, notes on its values."""
+    """A question, the same as a command line, whether all rows are wanted, notes on its values."""
 
     call: ToolCall
     line: str

@@ -1,4 +1,4 @@
-"""Speeds: whether and how fast a model runs on each device, by the answers of fit."""
+"""Whether a model fits each device of a report, and how fast it is, by `archcli fit`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from archcli.wings.serving.api.fitting.question import FitOptions
 
 SINGLE = ("rtx-4090", "h100-sxm", "b200-sxm")
 SERVERS = ("8xh100-sxm", "8xb200-sxm")
-"""Devices of a report that names none; servers of eight where no single device holds the model."""
+"""Default devices; the servers are added if no single device holds the model."""
 
 
 def speeds(subject: Subject, devices: Sequence[str], engine: EngineName | None) -> list[dict[str, Any]]:
-    """A record for each device: fits (None where that cannot be said, and why), format, context, rates."""
+    """A record for each device: fits (None if unknown, with the reason), format, context, rates."""
     records = [_speed(subject, device, engine) for device in devices or SINGLE]
     if not devices and not any(record["fits"] for record in records):
         records += [_speed(subject, device, engine) for device in SERVERS]
@@ -32,7 +32,8 @@ def _speed(subject: Subject, device: str, engine: EngineName | None) -> dict[str
         totals = fit_report(options, read=lambda *_: subject).totals
     except ArchError as error:
         if len(error.problems) == 1 and error.problems[0].path is not None:
-            raise  # a device that does not exist
+            # a device that does not exist
+            raise
         return {**empty, "words": error.problems[0].what}
     if totals["fits"] is None:
         return {**empty, "words": f"bytes of {totals['form']} are not known"}

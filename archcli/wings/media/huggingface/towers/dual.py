@@ -1,4 +1,4 @@
-"""Encoders of images beside one of texts, as CLIP and SigLIP; Janus, which also makes images."""
+"""Image towers of dual encoders (CLIP, SigLIP), and of Janus, which also generates images."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def siglip(source: TowerSource) -> Mapped:
 
 
 def siglip2(source: TowerSource) -> Mapped:
-    """SigLIP 2: as SigLIP, for images of any shape, of which a processor bounds the number of patches."""
+    """SigLIP 2: as SigLIP, for images of any shape; the processor limits the number of patches."""
     encoder = source.encoder("vision_config", "siglip2_vision_model")
     patch = hf.bare(encoder["front_end"]["patch_size"])[0]
     most = source.processor.size("max_num_patches", default=0)
@@ -43,10 +43,11 @@ def siglip2(source: TowerSource) -> Mapped:
 
 
 def janus(source: TowerSource) -> Mapped:
-    """Janus: SigLIP's layers without its pooler, through a perceptron of any depth."""
+    """Janus: SigLIP's layers without its pooler, through `depth` linear layers."""
     config = source.part("vision_config")
     config.ignore("hidden_dropout_rate", "projection_dropout")
-    config.only("use_qk_norm", False)  # norms as wide as all heads, of which the class gives them one
+    # refused: the class builds norms as wide as all heads, and applies them to one head
+    config.only("use_qk_norm", False)
     norm, width = hf.layernorm(config.number("layer_norm_eps")), config.size("hidden_size")
     encoder = vit_like(
         config,
@@ -69,22 +70,22 @@ def _conv(inner: int, outer: int, kernel: int = 3) -> int:
 
 
 def _residual(inner: int, outer: int) -> int:
-    """Parameters of two convolutions, each behind a norm, and of a matrix where the width changes."""
+    """Parameters of two convolutions, each after a norm, and of a matrix if the width changes."""
     changed = _conv(inner, outer, 1) if inner != outer else 0
     return 2 * inner + _conv(inner, outer) + 2 * outer + _conv(outer, outer) + changed
 
 
-def _looking(width: int) -> int:
-    """Parameters of a norm and an attention of one head, of four matrices."""
+def _attention(width: int) -> int:
+    """Parameters of a norm, and of attention with one head: four matrices."""
     return 2 * width + 4 * _conv(width, width, 1)
 
 
 def _levels(widths: list[int], blocks: int, first: int, attends: int) -> int:
-    """Parameters of levels of so many residual blocks; level `attends` has attention behind each."""
+    """Parameters of levels of `blocks` residual blocks; in level `attends` attention follows each."""
     total, inner = 0, first
     for level, width in enumerate(widths):
         total += _residual(inner, width) + (blocks - 1) * _residual(width, width)
-        total += blocks * _looking(width) if level == attends else 0
+        total += blocks * _attention(width) if level == attends else 0
         # all but the last level end with a convolution to the next resolution
         total += _conv(width, width) if level < len(widths) - 1 else 0
         inner = width
@@ -92,9 +93,9 @@ def _levels(widths: list[int], blocks: int, first: int, attends: int) -> int:
 
 
 def janus_generator(source: TowerSource) -> Mapped:
-    """Parameters of what makes Janus's images: a VQ-VAE, embeddings of its codes, a head.
+    """Parameters of Janus's image generator: a VQ-VAE (arXiv:1711.00937), embeddings of its codes, a head.
 
-    arXiv:1711.00937. No pass over text or an image that is seen runs it.
+    No pass that reads text or images runs it.
     """
     config = source.part("vq_config")
     config.ignore("dropout", "num_patches", "hidden_act")
@@ -118,7 +119,7 @@ def _autoencoder(config: Config, size: Mapping[str, int]) -> int:
     base, latent = size["base_channels"], size["latent_channels"]
     widths, blocks = [base * n for n in factors], size["num_res_blocks"]
     inmost = widths[-1]
-    middle = 2 * _residual(inmost, inmost) + _looking(inmost)
+    middle = 2 * _residual(inmost, inmost) + _attention(inmost)
     channels = (1 + config.flag("double_latent").value) * latent
     encoder = _conv(size["in_channels"], base) + _levels(widths, blocks, base, len(widths) - 1)
     encoder += middle + 2 * inmost + _conv(inmost, channels)

@@ -1,4 +1,4 @@
-"""Conformer encoders of sounds by the keys of Parakeet."""
+"""Conformer audio encoders, by the keys of Parakeet's config."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
 from archcli.wings.media.huggingface.whole.vit_like import vit_like
 
 RELATIVE: Mapped = {"kind": "transformer_xl", "spare_distance": False, "pairing": "interleaved"}
-"""Attention with positions of Transformer-XL."""
+"""Attention with relative positions as in Transformer-XL (arXiv:1901.02860)."""
 DROPPED = "dropout dropout_positions layerdrop activation_dropout attention_dropout max_position_embeddings"
-"""Keys of training, and of positions that are computed as far as needed, in one text."""
+"""Unread keys: of training, and the length of a position table that is computed as long as needed."""
 PARAKEET: Mapped = {
     "hidden_size": 1024,
     "num_hidden_layers": 24,
@@ -33,7 +33,7 @@ PARAKEET: Mapped = {
 
 
 def conformer(inner: Config, front_end: Mapped, attention: Mapped, norm: Mapped, **more: Any) -> Mapped:
-    """Conformer layers by the words of Parakeet; `block` of `more` are fields of a layer."""
+    """An encoder of Conformer layers by Parakeet's keys; `block` in `more` has fields of a layer."""
     biased = inner.flag("attention_bias")
     ffn = mlp(inner, inner.size("intermediate_size"), "hidden_act", bias=biased)
     block, convolution = more.pop("block", {}), more.pop("convolution", {})

@@ -93,7 +93,7 @@ class Downsample(Coarser):
         return ChannelsLast("last")(reduced), None
 
     def places_after(self, grid: tuple[int, int]) -> tuple[int, int]:
-        """Rows and columns of the grid that it makes of one with these."""
+        """Rows and columns of the output grid."""
         kernel = self.size if self.kernel is None else self.kernel
         h, w = ((side + 2 * self.padding - kernel) // self.size + 1 for side in grid)
         return h, w

@@ -10,7 +10,7 @@ from archcli.render.picture.labels import wrapped
 
 WIDTH, GAP = 912, 28
 Figure = Callable[[float, float], tuple[list[str], float]]
-"""Shapes from a y down at a width, and the y of their end."""
+"""A function of (top, width): (shapes, y of their end)."""
 
 
 class FigureTable(NamedTuple):
@@ -24,7 +24,13 @@ class FigureTable(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """What is drawn of a profile, as SVG or in a page."""
+    """The content of a profile's picture, for SVG and for a page.
+
+    title, lead, settings: lines above the figure.
+    warnings, reliable: warnings, shown unless the profile is reliable.
+    figure: draws the figure.
+    tables: of the page.
+    """
 
     title: str
     lead: str

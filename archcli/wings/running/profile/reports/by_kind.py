@@ -41,7 +41,7 @@ def by_kind(report: Report, plan: StackPlan, recordings: Mapping[str, Recording]
     totals: dict[str, Any] = {
         **report.totals,
         "warnings": [*cached, *report.totals["warnings"]],
-        # of the stack with the fewest
+        # the fewest pairs of any stack
         "pairs": min(len(recording.plain_s) for recording in recordings.values()),
         "estimates": estimates,
         "kinds": [_figures(times, recordings, wall) for times in layer_times(plan, recordings)],
@@ -131,9 +131,9 @@ def _shared_experts(pair: StackPair) -> str:
 
 
 def _cache_warnings(plan: StackPlan) -> Iterator[str]:
-    """A warning where caches hold much more of a stack's weights than of the whole model's.
+    """A warning if caches hold a much larger part of a stack's weights than of the whole model's.
 
-    Passes repeat, so that what a cache kept of the weights in one is not read from memory in the next.
+    Passes repeat: weights that stay in a cache are not read from memory in the next pass.
     """
     of_whole = _share_in_caches(plan.weights_bytes, plan)
     for pair in plan.pairs:

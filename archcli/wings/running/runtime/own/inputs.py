@@ -1,4 +1,4 @@
-"""Inputs of a module of one's own: tensors, or texts that state them, as `ids=int64[1,2048]`.
+"""Inputs of a user's own module: tensors, or texts such as `ids=int64[1,2048]`.
 
 filled(OwnCall(module, kwargs={"ids": "int64[1,8]"}))     # with a tensor in place of the text
 """
@@ -27,7 +27,7 @@ MOST_BYTES = 2**63
 
 
 class InputForm(NamedTuple):
-    """An input by its name (empty: by its place), dtype and shape, as `--input` states it."""
+    """The name (empty: positional), dtype and shape of an input, by `--input`."""
 
     name: str
     dtype: torch.dtype
@@ -35,7 +35,7 @@ class InputForm(NamedTuple):
 
 
 def input_form(text: str, usual: str = "int64") -> InputForm:
-    """The form of an input that a text states, of the `usual` dtype where it names none: [1,2048].
+    """Parse a text such as `ids=int64[1,2048]`, or `[1,2048]` with the `usual` dtype.
 
     Raises ArchError for any other text.
     """
@@ -56,20 +56,19 @@ def input_form(text: str, usual: str = "int64") -> InputForm:
 
 
 def _is_usable(dtype: torch.dtype) -> bool:
-    """Whether torch computes with it; of int4 and quint8 it has the names alone."""
+    """Whether torch computes with a dtype; int4 and quint8 are mere names."""
     return dtype.is_floating_point or dtype.is_complex or dtype in WHOLE
 
 
 def filled(call: OwnCall) -> OwnCall:
-    """The call with tensors in place of the texts that state them; without inputs, with its dummy inputs.
+    """The call with tensors in place of texts; a call without inputs gets the module's dummy inputs.
 
-    A text with brackets states a tensor, as `--input` does; one with a name stands by that. Other texts are
-    left as they are: a module may take `reduction="mean"`.
+    A text with brackets means a tensor, as `--input` has it; with a name, a keyword argument. Other texts
+    stay: a module may take `reduction="mean"`.
     """
     module: Any = call.module
-    dummies = (
-        module.dummy_inputs if hasattr(module, "dummy_inputs") else None
-    )  # transformers' models know theirs
+    # models of transformers have dummy_inputs
+    dummies = module.dummy_inputs if hasattr(module, "dummy_inputs") else None
     if not call.args and not call.kwargs:
         return replace(call, kwargs=dict(dummies)) if isinstance(dummies, Mapping) else call
     args: list[Any] = []
@@ -85,7 +84,7 @@ def filled(call: OwnCall) -> OwnCall:
 
 
 def _tensor_of_text(value: Any, call: OwnCall) -> tuple[str, Any]:
-    """(name, tensor) of a text that states one; anything else has no name, and stays as it is."""
+    """(name, tensor) of a text such as `ids=int64[1,8]`; ("", value) of anything else."""
     if type(value) is not str or "[" not in value:
         return "", value
     form = input_form(value, usual_dtype(call.module))
@@ -99,7 +98,7 @@ def moved(call: OwnCall) -> OwnCall:
 
 
 def _tensor(form: InputForm, run_on: str) -> torch.Tensor:
-    """Zeros as ids, ones as a mask, noise as features; without values where nothing asks for them."""
+    """A tensor of zeros (ids), ones (a bool mask) or noise (features); on meta if values are not needed."""
     noise = form.dtype.is_floating_point or form.dtype.is_complex
     device = "cpu" if run_on == "meta" else run_on
     if run_on == "meta" and (noise or prod(form.shape) > MOST_ELEMENTS):

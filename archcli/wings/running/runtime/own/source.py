@@ -1,6 +1,6 @@
-"""A module by its name, `pkg.module:function`: import it, and call it where it is a function.
+"""Get a module by its name, `pkg.module:function`: import it, and call it if it is a function.
 
-This runs the user's code, and nothing else of archcli does.
+This imports and runs the user's code.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from archcli.wings.running.recording.own import import_path, no_module
 from archcli.wings.running.runtime.own.failures import raised
 
 LARGE = 2**16
-"""Elements of a new tensor that needs no values; smaller ones may be settings, as rates of a schedule."""
+"""Elements from which on a new tensor gets no values; smaller ones may be settings, as drop rates."""
 MAKERS = {torch.empty, torch.zeros, torch.ones, torch.rand, torch.randn}
 
 
 class Made(NamedTuple):
-    """A module, and the inputs that came with it: positional and named."""
+    """A module, and inputs that its function returned: positional and named."""
 
     module: nn.Module
     args: tuple[Any, ...]
@@ -36,24 +36,26 @@ class Made(NamedTuple):
 
 @contextmanager
 def prints_to_errors() -> Iterator[None]:
-    """Send what is printed within the block to standard error: standard output holds the report alone."""
+    """Redirect standard output to standard error within the block: the report has stdout for itself."""
     sys.stdout.flush()
     kept = os.dup(1)
-    os.dup2(2, 1)  # also of processes that are started, and of libraries in C
+    # the file descriptor too: for child processes and C libraries
+    os.dup2(2, 1)
     try:
         with redirect_stdout(sys.stderr):
             yield
     finally:
-        sys.stdout.flush()  # what was printed by a reference from before
+        # code that kept the old sys.stdout has printed into its buffer
+        sys.stdout.flush()
         os.dup2(kept, 1)
         os.close(kept)
 
 
 def module_named(name: str, run_on: str, *, here: bool) -> Made:
-    """The module that `pkg.module:function` names. Raises ArchError where it cannot be had.
+    """The module of `pkg.module:function`. Raises ArchError if there is none.
 
-    With `here` the working directory is searched, too. The function returns a module, or a module and its
-    inputs; a class is called, an instance is taken as it is.
+    With `here` the working directory is searched too. A function returns a module, or a module and inputs; a
+    class is called; an instance is the module.
     """
     with import_path(here=here):
         thing = _thing(name)
@@ -128,10 +130,10 @@ def _constructed(name: str, thing: Any, *, without_values: bool) -> Any:
 
 
 class LargeOnMeta(TorchFunctionMode):
-    """Make large tensors on meta, so that no weight is filled; small ones keep their values.
+    """Create large tensors on meta, so that no weight is filled; small ones have values.
 
-    Schedules are read off tensors while a module is built (`torch.linspace(…)[i].item()`), which raises where
-    everything is on meta.
+    A module may read values while it is built, as drop rates of a schedule (`torch.linspace(…)[i].item()`),
+    which raises if everything is on meta.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -152,7 +154,7 @@ def _elements(args: Any, kwargs: Any) -> int:
 
 
 def _arguments(rest: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """(positional, named) of what a function returns after the module."""
+    """(positional, named) inputs that a function returned after the module."""
     if len(rest) == 1 and isinstance(rest[0], Mapping):
         return (), dict(rest[0])
     if len(rest) == 1 and isinstance(rest[0], list | tuple):

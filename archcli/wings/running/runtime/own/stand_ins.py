@@ -1,8 +1,8 @@
-"""What some operations need to run on fake tensors as they do on real ones of a CPU.
+"""Replacements for operations that differ between fake tensors and real tensors of a CPU.
 
-torch's fake tensors take other strides in a view, make sparse tensors without elements, and leave out what
-recurrent kernels keep. Packed sequences and masks as indices have shapes that values decide, which may be
-known though the numbers beside them are not.
+torch's fake tensors have other strides after a view, no elements in sparse tensors, and no workspace of
+recurrent kernels. The shapes of packed sequences and of indexing by a mask depend on values; these may be
+known (lengths, masks) although other values are not.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from archcli.errors import ArchError
 
 aten = torch.ops.aten
 MOST_ELEMENTS = 2**24
-"""The largest tensor whose values are followed: the mask of 4,096 tokens."""
+"""The largest tensor with known values: the mask of 4,096 x 4,096 tokens."""
 MOST_PROBED = 10**10
-"""Multiply-adds of the largest recurrent kernel that runs for the size of its workspace: a second or two."""
+"""The most multiply-adds of a recurrent kernel that runs to measure its workspace: a second or two."""
 ON_CPU = "--run-on cpu (run_on='cpu') runs it on real tensors"
 IN_ROWS = {torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc}
 
 
 class Followed(Protocol):
-    """Values that are followed beside a run on fake tensors."""
+    """Known values of tensors in a run on fake tensors."""
 
     mode: Any
 
     def of(self, tensor: Any) -> torch.Tensor | None:
-        """The values of a tensor, None where they are not known."""
+        """The values of a tensor; None if unknown."""
 
     def as_fake(self, real: Any) -> Any:
         """Fakes of real tensors, whose values are remembered."""
 
     def follow(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
-        """Remember the values of what an operation gave."""
+        """Compute and remember the values of an operation's output."""
 
     def run_or_answer(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run an operation, or give what it finds in known values."""
+        """Run an operation on fake tensors, or compute its result from known values."""
 
 
 def fake_of(tensor: Any, mode: Any) -> Any:
-    """A fake with the storages of a tensor; torch makes one of a sparse tensor without any element."""
+    """A fake with the storages of a tensor; of a sparse tensor torch makes one without elements."""
     if tensor.layout in IN_ROWS:
         raise ArchError("sparse matrices in compressed rows have no fakes", ON_CPU)
     if tensor.layout is not torch.sparse_coo:
@@ -59,7 +59,7 @@ def fake_of(tensor: Any, mode: Any) -> Any:
 
 
 def without_cache(values: Followed, func: Any, args: Any, kwargs: Any) -> Any:
-    """Run an operation on packed weights, which cannot be compared, as a cache of results does."""
+    """Run an operation on packed weights without the cache of fakes, which cannot compare them."""
     mode: Any = values.mode
     before, mode.cache_enabled = mode.cache_enabled, False
     try:
@@ -69,9 +69,9 @@ def without_cache(values: Followed, func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _view(values: Followed, func: Any, args: Any, _: Any) -> Any:
-    """A view with the strides of real ones, which differ in axes of size 1.
+    """A view with the strides of a real one, which differ in axes of size 1.
 
-    By them a convolution chooses whether channels come last.
+    A convolution chooses the channels-last layout by strides.
     """
     x, shape = args
     if 1 not in x.shape:
@@ -85,7 +85,7 @@ def _view(values: Followed, func: Any, args: Any, _: Any) -> Any:
 
 
 def _index(values: Followed, func: Any, args: Any, _: Any) -> Any:
-    """Elements at indices; a known mask among these becomes the places where it is true."""
+    """Index a tensor; a known mask becomes the indices where it is true."""
     places: list[Any] = []
     for index in args[1]:
         known = values.of(index) if index is not None and index.dtype == torch.bool else None
@@ -99,25 +99,26 @@ def _index(values: Followed, func: Any, args: Any, _: Any) -> Any:
 
 
 def _packed(values: Followed, func: Any, args: Any, kwargs: Any) -> Any:
-    """Pack sequences whose lengths are known, and their numbers are not."""
+    """Pack sequences with known lengths and unknown values."""
     x, lengths, *rest = args
     known = values.of(lengths)
     if known is None or x.numel() > MOST_ELEMENTS:
         return func(*args, **kwargs)
     with unset_fake_temporarily(), torch.no_grad():
         data, sizes = func(torch.zeros(x.shape, dtype=x.dtype), known, *rest, **kwargs)
-    # recurrent layers read the sizes at each step, which only a real tensor lets them
+    # the sizes stay real: recurrent layers read their values at each step
     return fake_of(data, values.mode), sizes
 
 
 def _recurrent(_values: Followed, func: Any, args: Any, kwargs: Any) -> Any:
-    """A recurrent kernel of the CPU, with what it keeps for its backward.
+    """A recurrent kernel of the CPU, with the workspace that it keeps for its backward.
 
-    How much that is, the library oneDNN alone knows; so the kernel runs once on zeros. Fewer steps of a long
-    sequence do, as it grows by each.
+    Only oneDNN knows the size of the workspace, so the kernel runs on zeros. For a long sequence a few steps
+    are enough: the size is linear in the steps.
     """
     out = func(*args, **kwargs)
-    if not args[-1]:  # it does not train
+    # the last argument is `train`
+    if not args[-1]:
         return out
     shapes = tuple(tuple(x.shape) for x in args[:7])
     steps, batch = shapes[0][:2]
@@ -131,7 +132,7 @@ def _recurrent(_values: Followed, func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _workspace(shapes: Any, dtype: torch.dtype, options: Any, steps: int) -> int:
-    """Bytes of the workspace of one run for real, of so many steps."""
+    """Bytes of the workspace of a real run with `steps` steps."""
     shapes = ((steps, *shapes[0][1:]), *shapes[1:])
     with unset_fake_temporarily(), torch.enable_grad():
         tensors = [torch.zeros(shape, dtype=dtype) for shape in shapes]
@@ -139,13 +140,13 @@ def _workspace(shapes: Any, dtype: torch.dtype, options: Any, steps: int) -> int
 
 
 def _recurrent_backward(_values: Followed, func: Any, args: Any, kwargs: Any) -> Any:
-    """Its gradients: fake tensors give both biases one, the kernel makes two."""
+    """Gradients of the recurrent kernel: the fake one returns one gradient for both biases, oneDNN two."""
     out = func(*args, **kwargs)
     return (*out[:4], torch.empty_like(out[4]), *out[5:])
 
 
 def _resized(_values: Followed, func: Any, args: Any, kwargs: Any) -> Any:
-    """Patches folded or unfolded: the CPU's kernel makes its output as large as the input, then cuts it."""
+    """im2col and col2im: the CPU's kernel allocates an output as large as the input, then cuts it."""
     out, x = func(*args, **kwargs), args[0]
     if x.numel() <= out.numel():
         return out
@@ -161,4 +162,4 @@ STAND_INS: dict[Any, Callable[[Any, Any, Any, Any], Any]] = {
     aten.mkldnn_rnn_layer.default: _recurrent,
     aten.mkldnn_rnn_layer_backward.default: _recurrent_backward,
 }
-"""How operations run on fake tensors that would run otherwise there."""
+"""Replacements, by operation."""

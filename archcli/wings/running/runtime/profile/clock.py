@@ -1,9 +1,8 @@
-"""Clocks: the time of one pass by the processor or the device, and disturbances by the system.
+"""Clocks: the time of one pass by the CPU or the GPU, and disturbances by the system.
 
-A device works through a queue, so that by its clock a pass lasts until its last kernel has ended. Where
-launching takes longer than computing, the device waits for the processor. `HidingClock` puts a waiting kernel
-ahead of each pass, behind which all launches queue up, and times what follows: Ivanov et al. 2021,
-arXiv:2007.00072, section 3.
+A GPU works through a queue: a pass lasts until its last kernel has ended. If launching is slower than
+computing, the GPU waits for the CPU. `HidingClock` puts a waiting kernel in front of each pass, so that all
+launches are queued before the pass starts: Ivanov et al. 2021, arXiv:2007.00072, section 3.
 """
 
 from __future__ import annotations
@@ -26,18 +25,20 @@ from archcli.wings.running.recording.events import TIMED
 
 Step = Callable[[], Any]
 WARM_UPS, DEVICE_WARM_UPS = 2, 5
-"""Passes before any is timed: a device first loads its kernels and raises its clock. Five are the paper's."""
+"""Untimed passes: a GPU first loads kernels and raises its clock. Five as in the paper."""
 LEAST_WAIT_S, MARGIN = 1e-3, 1.5
-"""The least wait, as in the paper, and its ratio to the last warm-up: labels slow launches down."""
+"""The least wait, as in the paper; wait / launch time of the last warm-up, as labels slow launches."""
 PROBE_CYCLES = 10_000_000
-"""Some milliseconds of waiting, by which cycles are converted into time."""
+"""Cycles of a wait of some milliseconds, which measures cycles per second."""
 
 
 class Run(NamedTuple):
-    """One timed pass: its time, and disturbances by the system during it.
+    """One timed pass, and disturbances by the system during it.
 
-    `seconds` are the device's where launches are hidden, else the host's; `device_s` is None on a CPU.
-    `times` are those of the processors meanwhile.
+    seconds: of the device if launches are hidden, else of the host.
+    faults, switches, system_s: page faults, involuntary context switches, system time.
+    host_s, device_s: by either clock; device_s is None on a CPU.
+    times: of the processors during the pass.
     """
 
     seconds: float
@@ -56,7 +57,7 @@ class Run(NamedTuple):
     @property
     def disturbed(self) -> bool:
         """Whether threads waited for a processor, or were switched, more than on a quiet machine."""
-        # waiting is what disturbs; switches only hint at it, where /proc is missing
+        # waiting for a processor is the disturbance; without /proc, context switches are a hint of it
         if self.times.waited_share is not None:
             return self.times.waited_share > MOST_WAITED
         return self.switches > MOST_SWITCHES_PER_S * self.lasted_s
@@ -75,7 +76,7 @@ class Clock(Protocol):
         """Wait until the device has finished all earlier work."""
 
     def run(self, step: Step) -> tuple[Any, float | None]:
-        """One whole pass: (what it computed, seconds by the device's clock)."""
+        """One whole pass: (its output, seconds by the device's clock)."""
 
     def counted(self, host_s: float, device_s: float | None) -> float:
         """Of the host's and the device's time, the one that this clock reports."""
@@ -130,7 +131,7 @@ class DeviceClock:
             result = step()
             done.record()
             self.ready()
-            # torch says milliseconds
+            # elapsed_time is in milliseconds
             return result, begun.elapsed_time(done) / 1e3
 
     def ahead(self) -> None:
@@ -153,10 +154,10 @@ class HidingClock(DeviceClock):
         self.ready()
         start = time.perf_counter()
         step()
-        # the device is not waited for here: step() returns once all is launched
+        # step() returns once all kernels are launched: do not wait for the device here
         launching_s = time.perf_counter() - start
         self.ready()
-        # cycles are measured anew, as a device raises its clock while it warms up
+        # measure cycles per second each time, as a GPU raises its clock while it warms up
         self.cycles = round(max(LEAST_WAIT_S, MARGIN * launching_s) * self._cycles_per_s())
 
     def ahead(self) -> None:

@@ -1,8 +1,8 @@
-"""Which ranges of a trace are kernels, by torch's own registry of operations; a step's time by place.
+"""Decide which ranges of a trace are kernels, by torch's registry; a step's time by place.
 
-An operation that the dispatcher takes apart (`CompositeImplicitAutograd`: linear, matmul) is a wrapper, and
-so is a view. The first other operation, from outside inwards, is a kernel with all that runs within it, as
-the census of archcli's own models has it.
+An operation that the dispatcher decomposes (`CompositeImplicitAutograd`: linear, matmul) is a wrapper, and so
+is a view. The outermost other operation is a kernel, with all that runs within it, as in the census of a
+described model.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from archcli.wings.serving.recorded.operations import CallTime, OpKey
 
 OPTIMIZER_RANGES = ("Optimizer.step#", "Optimizer.zero_grad#")
 LOADER_RANGES = "enumerate(DataLoader)#"
-"""Ranges that torch itself opens around an optimizer's step and a loader's next batch."""
+"""Names of the ranges that torch opens around an optimizer's step and a loader's next batch."""
 WITHOUT_WORKERS = f"{LOADER_RANGES}_SingleProcess"
 NOT_RUN = ("profiler::", "prim::")
-"""Namespaces of what a trace needs itself."""
+"""Namespaces of ranges that the tracer adds."""
 
 
 @cache
 def is_kernel(name: str) -> bool:
-    """Whether a range of a trace, by its name with namespace, is an operation that computes or moves."""
+    """Whether a range (`aten::mm`) is an operation that computes or moves data."""
     if "::" not in name or name.startswith(NOT_RUN):
         return False
     schemas = torch._C._jit_get_schemas_for_operator(name)
@@ -49,15 +49,15 @@ def is_kernel(name: str) -> bool:
 
 def _computes(name: str, schema: torch.FunctionSchema) -> bool:
     """Whether an overload has a kernel of its own and returns more than views of its arguments."""
-    if schema.overload_name.endswith(
-        "out"
-    ):  # which has a kernel also where the operation itself is taken apart
+    # an `out` overload has a kernel even if the operation itself is decomposed
+    if schema.overload_name.endswith("out"):
         return False
     overload = f"{name}.{schema.overload_name}" if schema.overload_name else name
     try:
         if torch._C._dispatch_has_kernel_for_dispatch_key(overload, "CompositeImplicitAutograd"):
             return False
-    except RuntimeError:  # of TorchScript alone: the dispatcher does not know it
+    # the dispatcher does not know operations of TorchScript
+    except RuntimeError:
         return False
     returns = schema.returns
     return not (
@@ -67,14 +67,14 @@ def _computes(name: str, schema: torch.FunctionSchema) -> bool:
 
 
 class _KernelKeys(frozenset[str]):
-    """The names of a trace's kernels, as keys of any place and phase."""
+    """The names of a trace's kernels; contains an `OpKey` of any path and phase with such a name."""
 
     def __contains__(self, key: object) -> bool:
         return super().__contains__(key.name if isinstance(key, OpKey) else key)
 
 
 def loads_itself(events: Iterable[Event]) -> bool:
-    """Whether a data loader without workers made a batch."""
+    """Whether a data loader without workers loaded a batch in this process."""
     return any(event.name.startswith(WITHOUT_WORKERS) for event in events)
 
 
@@ -93,7 +93,7 @@ def placed_times(
 
 
 def _prepared(events: Sequence[Event], names: frozenset[str]) -> Iterator[Event]:
-    """The events with torch's own ranges of optimizer and loader as labels, and all gradients' owners."""
+    """The events; ranges of optimizer and loader become labels, and gradient accumulations get an owner."""
     last: dict[int, int] = {}
     for event in sorted(events, key=lambda event: (event.start_ns, -event.end_ns, event.id)):
         if event.name.startswith(OPTIMIZER_RANGES):
@@ -104,21 +104,21 @@ def _prepared(events: Sequence[Event], names: frozenset[str]) -> Iterator[Event]
         elif event.name.startswith(LOADER_RANGES):
             yield event._replace(name=PREFIX + LOADER)
         elif event.name.startswith(ENGINE):
-            # an accumulation has no number; the engine runs it next after the node that made the gradient
+            # AccumulateGrad has no sequence number; the engine runs it right after the node of its gradient
             number = event.sequence if event.sequence >= 0 else last.get(event.thread, -1)
             last[event.thread] = number
             yield event._replace(sequence=number)
         elif event.kind == "cpu" and operation(event.name) in names and not is_kernel(event.name):
-            # a range of the program's own that bears the name of a kernel
+            # a range of the program (record_function) with the name of a kernel
             yield event._replace(name=f"range {event.name}")
         else:
             yield event
 
 
 def _beside_closures(step: Event, events: Sequence[Event]) -> Iterator[tuple[int, int]]:
-    """The parts of an optimizer's step that are its own: all, or what follows each closure's backward.
+    """The parts of an optimizer's step outside of closures: all, or the parts after each backward.
 
-    A closure runs a whole pass, of LBFGS many times. It begins with its first module.
+    A closure runs a whole pass (LBFGS runs many). It begins with its first module.
     """
     within = [it for it in events if it.thread == step.thread and step.start_ns < it.start_ns < step.end_ns]
     ends = [(it.end_ns, True) for it in within if it.name.startswith(ENGINE)]

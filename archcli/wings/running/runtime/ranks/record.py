@@ -1,4 +1,4 @@
-"""Recording a pass on one rank of several, which begin each pass together."""
+"""Record passes on one of several ranks, which begin each pass together."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from archcli.wings.serving.recorded.operations import REPLICAS, CallTime, Collec
 
 
 class ClockOfRanks:
-    """A clock whose passes all ranks begin together."""
+    """A clock with a barrier before each pass."""
 
     def __init__(self, clock: Clock, group: JoinedRanks) -> None:
         self.clock, self.group = clock, group
@@ -72,8 +72,9 @@ def record_rank(
 ) -> Recording:
     """Warm up, take the census, and time pairs of plain and traced passes, on all ranks at once.
 
-    None for `pairs` times as many as the time allows on rank 0. No pair is left out as disturbed: what
-    disturbs one rank keeps all waiting. Under the name `trace` the last traced pass is kept whole.
+    pairs: None for as many as rank 0 has time for. No pair is left out as disturbed: a disturbance of one
+    rank makes all wait.
+    trace: a name, under which the last traced pass is kept.
     """
     clock = ClockOfRanks(clock_of(group.device), group)
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
@@ -105,21 +106,21 @@ def _agreed_rounds(group: JoinedRanks, pairs: int | None) -> Iterator[int]:
     numbers = rounds(pairs)
     while True:
         i = next(numbers, None) if group.rank == 0 or pairs is not None else 0
-        # by its own clock each rank would stop at another pair, and the rest wait forever
+        # rank 0 decides: by their own clocks ranks would stop at different pairs, and others wait for ever
         if not group.shared(i is not None):
             return
         yield i or 0
 
 
 def _traced(work: Work, census: Census, clock: Clock, name: str, kept: list[dict[str, Any]]) -> TracedOnRank:
-    """Trace one pass; what FSDP2 exchanges takes the time that no computing hides."""
+    """Trace one pass; the collectives of FSDP2 count only with their exposed time."""
     run, events, log = traced_events(work, clock)
     if name:
         kept[:] = [chrome_trace(events, log.owner, PREFIX, name)]
     spent = walk(events, census.calls, log.owner, PREFIX, device=clock.on_gpu)
     computing = {key.name for key in census.calls if not communicates(key.name)}
     collectives = under_way(events, computing, device=clock.on_gpu)
-    # these run beside computing: only the exposed part is time of the pass
+    # collectives of FSDP2 overlap with compute: only the exposed part is time of the pass
     of_replicas = [key for key in spent if key.path == REPLICAS and communicates(key.name)]
     for key in of_replicas:
         spent[key] = CallTime(0, spent[key].calls)
@@ -130,7 +131,7 @@ def _traced(work: Work, census: Census, clock: Clock, name: str, kept: list[dict
 
 
 def _collectives(census: Census, exchanged: list[list[UnderWay]]) -> Iterator[CollectiveTime]:
-    """Each collective, of rows and of replicas apart, with the medians of its times over the passes."""
+    """Each kind of collective, of rows and of replicas, with medians of its times over the passes."""
     keys: dict[tuple[str, bool], list[OpKey]] = defaultdict(list)
     for key in census.sent:
         keys[COLLECTIVES[key.name], key.path == REPLICAS].append(key)

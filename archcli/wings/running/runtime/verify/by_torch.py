@@ -1,4 +1,4 @@
-"""torch as a reference: names and shapes of tensors, shapes of inputs, cached elements, FLOPs."""
+"""Compare with torch: names and shapes of tensors, shapes of inputs, cached elements, FLOPs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from archcli.wings.running.runtime.verify.result import ReferenceResult, compare
 
 
 class Given(NamedTuple):
-    """What a pass reads: ids, for an encoder-decoder its source, and the media of its prompt."""
+    """The inputs of a pass: ids, an encoder-decoder's source, and media of the prompt."""
 
     tensors: tuple[Any, ...]
     media: tuple[GivenMedium, ...] = ()
@@ -61,14 +61,14 @@ class Counted(Protocol):
 
 
 class TorchResults(NamedTuple):
-    """The results of a pass, and calls of operations that contract nothing and have no formula."""
+    """The results of a pass, and calls of operations without a formula that are no products."""
 
     results: list[ReferenceResult]
     uncounted: Counter[str]
 
 
 def unmasked_flops(row: Row) -> tuple[int, int]:
-    """(forward, backward) matmul FLOPs of one occurrence of a row, masked scores computed too."""
+    """(forward, backward) matmul FLOPs of one occurrence of a row, masked scores included."""
     flops = {"forward": 0, "backward": 0}
     for stage, _, part in row.pieces("train"):
         if part.op_class is OpClass.CONTRACTION:
@@ -105,7 +105,7 @@ def verify_training(model: LanguageModel, inputs: Given, train: Counted, layers:
     The backward starts at the loss where the model trains on targets.
     """
     model.train()
-    # any ids will do: on meta nothing reads them
+    # any ids: on meta their values are not read
     targets = inputs.tensors[0] if model.spec.trains_on_targets else None
     with contractions(model) as executed, _counter() as counter:
         outputs = tree_leaves(model(*inputs.tensors, targets=targets, media=inputs.media))
@@ -151,7 +151,7 @@ def verify_step(
 
 @contextmanager
 def _frozen(model: LanguageModel) -> Iterator[None]:
-    """Let no weight ask for a gradient: torch's counter looks for that of its views, and there is none."""
+    """Switch gradients of weights off within the block: torch's counter would look for those of views."""
     trained = [weight for weight in model.parameters() if weight.requires_grad]
     try:
         for weight in trained:
@@ -187,7 +187,7 @@ def _by_row(counted: Counted, executed: Contractions, layers: LayerIndex) -> Ite
     phase = counted.phase
     ours = [(path, row) for row in counted.rows for path in layers.built_paths(row.path)]
     ran = {path: op.inputs for path, op in executed.ran.items()}
-    # the row of a borrowed weight never runs
+    # the row of a borrowed weight (a tied head) never runs
     counts = {path: row.inputs for path, row in ours if row.parts or path in ran}
     yield from compare_entries(
         "torch's shapes", f"inputs of each row, {phase}", counts, ran, layers.counted_path

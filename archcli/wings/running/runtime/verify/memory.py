@@ -1,4 +1,4 @@
-"""Memory that torch takes beside what archcli traced: kept bytes by row, and peaks of passes."""
+"""Compare memory traced by archcli with torch's: kept bytes by row, and peaks of passes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from archcli.wings.running.runtime.verify.result import ReferenceResult, compare
 OPERATORS = {"cuda": "autograd, CUDA's operators", "cpu": "autograd, a CPU's operators"}
 LIVE = "live storages, a CPU's operators"
 TRAINING_BOUND = 1024
-"""Bytes that the peak of a training step may differ by."""
+"""The largest difference of the peaks of a training step, in bytes."""
 INFERENCE_SHARE = 100
-"""A hundredth is what the peak of an inference may differ by."""
+"""The peaks of an inference pass may differ by 1/100."""
 
 
 def verify_kept(
     spec: Model, request: Request, setting: WitnessSetting, ours: Mapping[str, int]
 ) -> Iterator[ReferenceResult]:
-    """Kept bytes in total, then by row with all layers of a stack together, beside those autograd saves."""
+    """Compare kept bytes with those that autograd saves: in total, and by row over all layers of a stack."""
     sizes = (int(request.batch_size), int(request.seq_len))
     kept = kept_of_model(spec, *sizes, setting, source_len=request.source_len)
     theirs: Counter[str] = Counter()
@@ -38,7 +38,7 @@ def verify_kept(
 
 
 def verify_peak(spec: Model, request: Request, setting: WitnessSetting, ours: int) -> ReferenceResult:
-    """The peak beyond the weights, beside that of the storages that are alive at once in torch."""
+    """Compare the peak beyond the weights with that of live storages in torch."""
     if request.phase == "train":
         batch_size, seq_len = int(request.batch_size), int(request.seq_len)
         peak = training_step_peak(spec, batch_size, seq_len, setting=setting, source_len=request.source_len)

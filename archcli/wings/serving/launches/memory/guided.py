@@ -1,7 +1,7 @@
-"""Guided: a formula with a value; code that compares sizes branches by the value.
+"""Guided: a formula with a value, so that code with branches can compute formulas.
 
-Code that runs on a formula alone cannot branch: it is not known whether `seq_len` is 1. At the sizes of a
-model it is known. So the formula that comes out holds for all sizes that take the same branches.
+With a symbol alone code cannot branch: is `seq_len` 1? Its value decides. The resulting formula holds for all
+sizes that take the same branches.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 from archcli.arith import is_symbolic
 
 USUAL = 720_720
-"""The value of a symbol without one: a size that many numbers divide."""
+"""The value of a symbol without one: 720,720 is divisible by all numbers up to 16."""
 
 
 class Guided:
-    """A whole number as a formula and its value: arithmetic is done with both, comparisons with the value."""
+    """An integer as formula and value: arithmetic uses both, comparisons use the value."""
 
     __slots__ = ("formula", "value")
 
@@ -47,7 +47,8 @@ class Guided:
     __int__ = __index__
 
     def __float__(self) -> float:
-        return float(self.value)  # a real number is no size: no formula of one is asked for
+        # a real number is no size: its formula is not needed
+        return float(self.value)
 
     def __neg__(self) -> Any:
         return Guided(-self.value, -self.formula)
@@ -58,6 +59,7 @@ class Guided:
 
 
 def _arithmetic(name: str) -> None:
+    """Define an operator on formula and value, and its reflected form."""
     compute: Callable[[Any, Any], Any] = getattr(operator, name)
 
     def forward(self: Any, number: Any) -> Any:
@@ -73,6 +75,7 @@ def _arithmetic(name: str) -> None:
 
 
 def _real(name: str) -> None:
+    """Define an operator that returns a float of the value."""
     compute: Callable[[Any, Any], float] = getattr(operator, name)
 
     def forward(self: Any, number: Any) -> Any:
@@ -83,6 +86,7 @@ def _real(name: str) -> None:
 
 
 def _comparison(name: str) -> None:
+    """Define a comparison of the value."""
     compare: Callable[[Any, Any], bool] = getattr(operator, name)
     setattr(Guided, f"__{name}__", lambda self, number: compare(self.value, _value(number)))
 
@@ -96,13 +100,13 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
 
 
 def _quotient(a: Any, b: Any) -> Guided:
-    """a // b; a division that comes out even is written without rounding."""
+    """a // b; the formula of a division without remainder is a / b, without floor."""
     whole, rest = divmod(_value(a), _value(b))
     return Guided(whole, _formula(a) // _formula(b) if rest else _formula(a) / _formula(b))
 
 
 def _is_number(number: Any) -> bool:
-    """Whether this is a number, or a formula: not a tensor, which knows how to be added to a number."""
+    """Whether this is a number or a formula; a tensor has its own operators."""
     return isinstance(number, Guided | int | float | Fraction) or is_symbolic(number)
 
 
@@ -115,7 +119,7 @@ def _formula(number: Any) -> Any:
 
 
 def guided(tree: Any, values: Mapping[Any, int]) -> Any:
-    """The tree with every formula guided by the values of its symbols, in tuples and records, too."""
+    """Replace each formula of a tree of tuples and records by a `Guided` with the values of its symbols."""
     if is_symbolic(tree):
         at = {symbol: values.get(symbol, USUAL) for symbol in tree.free_symbols}
         return Guided(int(tree.xreplace(at)), tree)
@@ -129,7 +133,7 @@ def guided(tree: Any, values: Mapping[Any, int]) -> Any:
 
 
 def formulas(tree: Any) -> Any:
-    """The tree with every guided number as its formula, in tuples."""
+    """Replace each `Guided` of a tree of tuples by its formula."""
     if isinstance(tree, tuple):
         items = [formulas(item) for item in tree]
         return type(tree)(*items) if hasattr(tree, "_fields") else tuple(items)

@@ -41,22 +41,22 @@ TRAINING = (
     Change("--optimizer adamw-fused", {"optimizer": "adamw-fused"}),
     Change("--optimizer adam8bit", {"optimizer": "adam8bit"}),
 )
-"""Changes of a training step, the cheapest first: none repeated, some operations, a layer; less precision."""
+"""Changes of a training step, cheapest first: no recomputation, some, whole layers; less precision."""
 SERVING = (
     Change("--attention flash", {"attention": "flash"}),
     Change("--chunk 512", {"chunk": 512}),
     Change(ONE, {"batch_size": 1}),
 )
-# without mlx-4bit, which Macs alone run
+# without mlx-4bit, which runs only on Macs
 FORMATS = (
     *("fp8", "fp8-block", "int8", "q8_0", "q6_k", "q5_k_m", "q5_k_s", "q4_k_m", "q4_k_s", "q4_0", "iq4_xs"),
     *("q3_k_l", "q3_k_m", "iq3_xxs", "q2_k", "nf4", "nf4-double", "awq-int4", "gptq-int4", "nvfp4", "mxfp4"),
 )
 """Formats of weights that engines serve."""
 SLACK = 1.02
-"""The factor by which an estimate may exceed the memory for a trace to be worth while."""
+"""An estimate may exceed the memory by 2% before a format is skipped without a trace."""
 FULL: ZeroStage = 3
-"""The stage of ZeRO that shards everything."""
+"""The ZeRO stage that shards weights, gradients and optimizer states."""
 CHANGES = {
     "train": TRAINING,
     "forward": (SERVING[0], SERVING[2]),
@@ -78,7 +78,7 @@ def cheapest_change(question: MemoryQuestion) -> Record | None:
 
 
 def _may_fit(question: MemoryQuestion) -> bool:
-    """Whether a pass may fit by the bytes held throughout; if not, it is not traced."""
+    """Whether a pass may fit, by a lower bound of its bytes: if not, it need not be traced."""
     if question.device is None:
         return True
     try:
@@ -101,7 +101,8 @@ def _changed(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
     """(option, question) of each change."""
     settings = question.settings
     if settings.phase in CACHING and not settings.served and question.again is not None:
-        with suppress(ArchError):  # of a format that it does not read
+        # vLLM may not read the format
+        with suppress(ArchError):
             yield "--engine vllm", question.again(engine="vllm", attention="flash", backend="cuda")
     for change in CHANGES[settings.phase]:
         changed = question.changed(**change.settings)
@@ -130,7 +131,8 @@ def _in_fewer_bits(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuesti
         return
     whole, weights = whole_bytes(question), float(question.answer().largest.peak.weights)
     for size, name, stored in formats_by_bytes(question):
-        # a pass is traced for what may fit alone: a rank's share is of the whole as it was, but for rounding
+        # a trace is slow: skip formats that cannot fit. A rank's share of the weights stays the same but for
+        # rounding
         if size < whole and weights * size / whole <= SLACK * device.memory_bytes / device.utilization:
             with suppress(ArchError):  # of an engine that does not read it
                 yield f"--dtype {name}", question.again(dtype=name) if question.again else stored
@@ -149,7 +151,7 @@ def _rows(question: MemoryQuestion) -> tuple[Row, ...]:
 def formats_by_bytes(question: MemoryQuestion) -> list[tuple[int, str, MemoryQuestion]]:
     """(bytes of all weights, format, question) of each known format, the largest first.
 
-    Of a YAML that states its own bits none.
+    Empty for a YAML with a `quantization` of its own.
     """
     model = question.model
     if not (model.quantization is None or model.stored_as or model.is_as_published):
@@ -169,7 +171,8 @@ def _stored(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
         try:
             stored, settings = replace(question.settings, dtype=name).stored(plain)
         except ArchError:
-            continue  # rows that are made of no whole blocks of this format
+            # a row of some matrix is no whole number of this format's blocks
+            continue
         yield name, replace(question, model=stored, settings=settings)
 
 

@@ -1,4 +1,4 @@
-"""Kinds of layer: layers of a stack that are equal, and models cut to a few layers of a kind."""
+"""Kinds of layer (equal layers of a stack), and models cut to a few layers of a kind."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from archcli.modules.models.stack import Stack, stacks
 from archcli.modules.spec.kinds import kind_of
 
 SMALL_VOCABULARY = 64
-"""Entries of a vocabulary in stacks that time layers alone."""
+"""Vocabulary of small stacks, in which only the layers are timed."""
 ATTRIBUTES = ("window", "chunk", "sparsity", "position")
-"""Settings of attention that a kind's description names where kinds differ in them."""
+"""Settings of attention that descriptions mention if kinds differ in them."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerKind:
-    """The equal layers of one stack. `stem` is the stack's path with its dot, or empty.
+    """The equal layers of one stack.
 
-    `places` holds the index of each counted layer of the kind, and how many layers it stands for.
-    `description` names its attention and its feed-forward network.
+    stem: the stack's path with its dot, or empty.
+    block: the layer.
+    places: (index, layers that it stands for) of each counted layer.
+    description: its attention and its feed-forward network.
     """
 
     stem: str
@@ -73,7 +75,7 @@ def kinds_of(model: Model) -> tuple[LayerKind, ...]:
 
 
 def with_layers(model: Model, chosen: Mapping[str, tuple[Block, int]]) -> Model:
-    """The model with (block, number of layers) as the stack of each stem; other stacks stay."""
+    """The model with a stack of (block, number of layers) at each stem; other stacks stay."""
     groups = {stem: (Group(n_layers=n, layer=block),) if n else () for stem, (block, n) in chosen.items()}
     return _with_groups(model, groups)
 
@@ -98,14 +100,15 @@ def without_ends(model: Model) -> Model:
         "unread": {},
     }
     for stem, stack in stacks(model):
-        if stem and stack.value_of("vocab_size"):  # an encoder of words, not of sounds
+        # an encoder of text has a vocabulary, one of sounds has none
+        if stem and stack.value_of("vocab_size"):
             # a stem ends in a dot, the field's name does not
             changes[stem[:-1]] = stack.replace(vocab_size=SMALL_VOCABULARY)
     return model.replace(**{name: value for name, value in changes.items() if name in model.fields})
 
 
 def stand_alone(model: Model) -> bool:
-    """Whether layers can be measured alone: none reads what another layer or the model lends it."""
+    """Whether layers can be measured alone: none reads keys, indices or embeddings of others."""
     groups = chain.from_iterable(stack.groups for _, stack in stacks(model))
     blocks = [block for group in groups for block in group.blocks]
     lent = any(

@@ -1,8 +1,8 @@
-"""Exchanges of each kind of parallelism: context, data, tensor, pipeline.
+"""Collectives of each kind of parallelism: context, data, tensor, expert, pipeline.
 
 Context parallelism: keys, values and the gradients of both go around a ring (ring attention, arXiv:2310.01889
-section 3). Each of c ranks has T / c tokens; their keys and values pass by all others, forward and once more
-backward, where their gradients travel along and then home.
+section 3). Each of c ranks has T / c tokens. Their keys and values visit all other ranks, once in the forward
+and once in the backward, there with their gradients, which take one more step home.
 
 Data parallelism: gradients are summed, and with ZeRO 3 weights are gathered. DDP sums gradients once a step,
 in buckets of 25 MiB (arXiv:2006.15704 section 3.2); ZeRO 1 and 2 scatter them and gather the new weights
@@ -42,7 +42,7 @@ def of_context(
 ) -> Iterator[Collective]:
     """The sends of one rank's keys and values: c - 1 forward, and 2 c - 1 backward, for each row.
 
-    Keys that a window or a mask leaves unread are passed on too. Attention is computed while they travel.
+    Keys that a window or mask hides are sent too. Attention is computed during the sends.
     """
     if plan.cp == 1:
         return
@@ -65,8 +65,9 @@ def of_rows(
 ) -> Iterator[Collective]:
     """The collectives of (row, times): those of tensor, sequence and expert parallelism.
 
-    `width` are the bytes of an element. `repeated` are the paths of rows that the backward runs again; None
-    without a backward. No compute covers these collectives: the next operation reads the result.
+    width: bytes of an element.
+    repeated: paths of rows that the backward runs again; None without a backward.
+    No compute hides these collectives: the next operation reads the result.
     """
     for row, times in rows:
         op = row.op
@@ -82,22 +83,23 @@ def of_rows(
 
 def _of(op: Any, name: Any, plan: Plan, times: Number, sent: Number, stage: Any = "forward") -> Collective:
     routed = name == "all_to_all"
-    # tokens go to experts by all-to-all; all else adds up split matrices (arXiv:1909.08053 section 3) or
-    # shares tokens between them (arXiv:2205.05198 section 4.2)
+    # all-to-all sends tokens to experts. Others add up products of split matrices (arXiv:1909.08053
+    # section 3), or gather and scatter tokens of sequence parallelism (arXiv:2205.05198 section 4.2)
     group = expert_group(plan) if routed else tensor_group(plan, op)
     return Collective(name, "experts" if routed else "tensor", group, sent, times, stage)
 
 
 BUCKET_BYTES = 25 * 2**20
-"""Gradients of an all-reduce of DDP: torch's `bucket_cap_mb`."""
+"""Bytes of gradients in one all-reduce of DDP: torch's `bucket_cap_mb`."""
 ONCE_A_STEP = 1
 
 
 class Unit(NamedTuple):
     """Weights that FSDP gathers at once: those of a layer, or all outside of layers (the root).
 
-    `times` counts layers of the same sizes. `whole` and `trained` are elements, each tensor padded to equal
-    chunks of its first axis.
+    times: layers of the same sizes.
+    whole, trained: elements of all and of trained weights, each tensor padded to equal chunks of axis 0.
+    is_root: outside of layers.
     """
 
     times: int
@@ -118,11 +120,11 @@ def of_replicas(
         if plan.zero == OF_WEIGHTS:
             yield from _sharded(held, group, stage, widths, micro_batches, in_turn=plan.pp == 1)
         else:
-            # ZeRO 2: a rank keeps only its part of the gradients, so that each micro batch scatters its own
+            # ZeRO 2 keeps only a rank's part of the gradients, so that each micro batch must scatter them
             often = micro_batches if plan.zero == OF_GRADIENTS else ONCE_A_STEP
             yield from _summed(held, group, stage, widths, often, plan.zero)
     if plan.pp > 1 and (stage.is_first or stage.is_last):
-        # both end stages hold a tied table, and each has only its own part of the gradient
+        # first and last stage both hold a tied embedding, each with its part of the gradient: sum them
         tied = sum(weight.elements for weight in weights if weight.first and weight.last and weight.trained)
         if tied:
             ends = end_group(plan)
@@ -161,8 +163,8 @@ def _sharded(
 ) -> Iterator[Collective]:
     """Weights gathered forward and backward, gradients scattered, of each layer and of the root.
 
-    The root is gathered before anything runs, stays whole, and is scattered when nothing is left to run. A
-    stage of a pipeline does so with its layers: not `in_turn`, they are gathered and scattered once a step.
+    The root is gathered before the forward, stays gathered, and is scattered after the backward. Without
+    `in_turn`, in a stage of a pipeline, layers do the same: once a step.
     """
     for unit in units_of(weights, stage, group.ranks):
         times = unit.times * (micro_batches if in_turn else ONCE_A_STEP)
@@ -180,7 +182,7 @@ def _sharded(
 
 
 def units_of(weights: Sequence[PlacedWeight], stage: Stage, ranks: int) -> Iterator[Unit]:
-    """The units that a stage gathers among so many ranks: the root, and its layers by their sizes."""
+    """The units that a stage gathers among `ranks` ranks: the root, and its layers by their sizes."""
     root = [weight for weight in weights if weight.first or weight.last]
     if root:
         yield Unit(1, *_padded(root, ranks), is_root=True)
@@ -207,9 +209,9 @@ def of_stages(
 ) -> Iterator[Collective]:
     """The sends of a stage: hidden states onward and their gradients back, of each micro batch.
 
-    `hidden` are the B T d elements at a boundary; a rank has 1 / cp of them, with sequence parallelism 1 / tp
-    of that. Another stage follows each of a stage's v groups of layers, except the model's last. The next
-    micro batch is computed while they travel.
+    hidden: B T d elements at a boundary; a rank has 1 / cp of them, with sequence parallelism 1 / tp of that.
+    A stage sends after each of its v groups of layers, except after the last layer of the model. The next
+    micro batch is computed during the send.
     """
     if plan.pp == 1:
         return
@@ -226,8 +228,8 @@ def of_stages(
 def of_batch_onward(plan: Plan, stage: Stage, hidden: Number, width: Number) -> Iterator[Collective]:
     """The send of a batch's hidden states to the waiting next stage of inference.
 
-    Ranks that share each matrix have them alike: each sends its part, and those of the next stage gather all
-    (vLLM's pipeline).
+    All ranks of a tensor-parallel group have the same hidden states: each sends a part, and the ranks of the
+    next stage gather all (as vLLM's pipeline does).
     """
     if plan.pp == 1 or stage.is_last:
         return

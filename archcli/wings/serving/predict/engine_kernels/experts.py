@@ -1,4 +1,4 @@
-"""Routed experts in an engine: choice, sorting, both grouped products and their sum, of one rank."""
+"""Seconds of routed experts in an engine, per rank: routing, sorting, grouped products, sum."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from archcli.wings.serving.predict.engine_kernels.terms import (
 class ExpertsCall(NamedTuple):
     """The sizes of one call, of one rank.
 
-    hidden, inner: widths of a token and of an expert's share on this rank. matrices: 3 of a gated expert, 2
-    of a plain one. touched: experts of this rank that get a token. rows: pairs of a token and an expert on
-    this rank. all_rows: the same on all ranks of the group. weight_bytes: bytes of a weight, scales included.
+    hidden, inner: widths of a token, and of an expert's share on this rank.
+    matrices: 3 of a gated expert, 2 of a plain one.
+    touched: experts of this rank that get a token.
+    rows: (token, expert) pairs on this rank.
+    all_rows: the same on all ranks of the group.
+    weight_bytes: bytes of a weight, scales included.
     """
 
     hidden: Size
@@ -33,7 +36,7 @@ class ExpertsCall(NamedTuple):
 
 
 class RoutedCall(NamedTuple):
-    """A call of the experts' kernel in a model: its sizes, and the dtype of weights as entries name it."""
+    """A call of the experts' kernel: its sizes, and the dtype of weights as entries name it."""
 
     sizes: ExpertsCall
     dtype: str
@@ -58,12 +61,13 @@ class ExpertsConstants(NamedTuple):
     """Constants of routed experts.
 
     call_us: launches of choice, sorting, products and sum.
-    memory, cached: fraction of the bandwidth at which weights are read, and how much faster L2 is.
+    memory: fraction of the bandwidth at which weights are read.
+    cached: factor by which reads from L2 are faster.
     compute: fraction of the peak.
     tile: rows of a tile; the tokens of an expert are rounded up to whole tiles.
     activations: fraction of the bandwidth at which rows are gathered, activated and summed.
     expert_us: microseconds of each touched expert, beside its weights.
-    foreign: share of the work of a row that another rank's row costs here, where rows are not dropped first.
+    foreign: cost of another rank's row here, as a fraction of an own row's; 0 if these rows are dropped.
     """
 
     call_us: float
@@ -80,12 +84,12 @@ def experts_seconds(constants: ExpertsConstants, call: ExpertsCall, device: Kern
     """Seconds of routed experts: call + (weights, products) + activations + the cost of each expert."""
     elements = call.matrices * call.hidden * call.inner
     weights = moved(call.touched * elements * call.weight_bytes, constants.cached, constants.memory, device)
-    # each expert's last tile is half empty on average, and its only one is a whole tile
+    # on average the last tile of an expert is half empty; an expert has at least one whole tile
     tiles = call.touched * constants.tile
     padded = larger(tiles, call.rows + tiles / 2)
     products = 2 * padded * elements / (device.peak * constants.compute)
     rows = call.rows + constants.foreign * (call.all_rows - call.rows)
-    # 2 bytes of each: a token read and written, an expert's inner activations
+    # 2 bytes an element: a token is read and written; `inner` activations of each matrix
     size = 2 * rows * (2 * call.hidden + call.matrices * call.inner)
     activations = size / (device.bandwidth * constants.activations)
     per_expert = constants.expert_us * MICRO * call.touched

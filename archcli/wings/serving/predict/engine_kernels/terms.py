@@ -1,4 +1,4 @@
-"""Terms that the kernels of engines share: rates of a device, bytes moved, two limits joined.
+"""Terms shared by models of engines' kernels: rates of a device, bytes moved, two limits joined.
 
 A kernel's file has a record of its constants, a record of a call, and a function of both:
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 MICRO = 1e-6
 COMMON = 128
-"""The head width that kernels are written for first."""
+"""The head width for which kernels are optimized."""
 Size = Any
 """A number, or a numpy array of numbers."""
 
@@ -56,12 +56,12 @@ def larger(a: Size, b: Size) -> Size:
 
 
 def joined(first: Size, second: Size, power: float) -> Size:
-    """(first^power + second^power)^(1/power): near the larger, above both where they are alike."""
+    """(first^power + second^power)^(1/power): near the larger term, above both if they are equal."""
     return (first**power + second**power) ** (1 / power)
 
 
 def moved(size: Size, cached: float, fraction: float, device: KernelDevice) -> Size:
-    """Seconds to move bytes at a fraction of the bandwidth; what fits L2 moves `cached` times as fast."""
+    """Seconds to move bytes at a fraction of the bandwidth; those that fit L2 are `cached` times as fast."""
     inside = smaller(size, device.cache)
     return (inside / cached + (size - inside)) / (device.bandwidth * fraction)
 

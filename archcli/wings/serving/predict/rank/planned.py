@@ -1,6 +1,6 @@
 """The pass of one rank of a plan: its rows, the stage of each, recomputed rows, and collectives.
 
-A rank's share of the model is traced in one piece: with a pipeline, the rows of all stages.
+A rank's share of the model is traced once: with a pipeline, for all stages together.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class StagePlacement:
     def __init__(self, model: Model, paths: Iterable[str], known: StagePlacement | None = None) -> None:
         """Place the paths of rows, in the order in which they run.
 
-        Of layers that are alike several may be traced: the first, one in the middle, and the last. Each
-        stands for the layers up to the next. `known` has placed other paths of the model.
+        Of equal layers a few may be traced: the first, one in the middle, and the last. Each stands for the
+        layers up to the next traced one. `known`: a placement of other paths of the model, whose index is
+        reused.
         """
         self.n_layers = layer_count(model)
         self._behind: dict[str, bool] = {}
@@ -82,7 +83,7 @@ class StagePlacement:
         numbers = self._layers.get(path)
         if numbers is None:
             return Fraction(int(stage.is_last if self._behind[path] else stage.is_first))
-        # no float: shares of all stages must add up to whole occurrences
+        # a fraction, not a float: shares of all stages must add up to exactly 1
         return Fraction(stage.layers_of(numbers), len(numbers))
 
 
@@ -101,10 +102,13 @@ class PlannedPass:
     It is the same for all plans of equal `tp`, `sp`, `ep` and `cp`.
 
     known, request, passed: the traced model, the request, and the counted pass.
-    weights: of the share. placement: the layers of its rows. repeated: paths of recomputed rows.
+    weights: of the share.
+    placement: the layers of its rows.
+    repeated: paths of recomputed rows.
     hidden: elements B T d between two layers.
     width, gradient_width: bytes of an element, and of a weight's gradient.
-    with_head: stages count the head as a layer. in_ram: first layers that no stage has.
+    with_head: stages count the head as a layer.
+    in_ram: number of first layers in RAM, which no stage has.
     """
 
     known: TracedModel
@@ -137,7 +141,7 @@ class PlannedPass:
 
     def repeating(self, settings: MemorySettings) -> PlannedPass:
         """The same pass with the recomputation of these settings."""
-        # no kept collectives: the backward sends again what repeated rows send
+        # drop the cached collectives: recomputed rows send again in the backward
         return replace(self, repeated=_repeated(self.rows, settings), _of_stages={})
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
@@ -189,11 +193,11 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
     request = (of_micro_batch if training else plan.of_stage(settings, int(tokens))).request(model)
     known = TracedModel(model)
     if not training:
-        # multi-token prediction runs in training alone: inference holds no weights of it
+        # inference holds no weights of multi-token prediction, which runs only in training
         known = known.part("inferring", lambda: inferring(model))
     known = known.share(plan, 0)
     share = known.model
-    # of inference with costs, as the pass of a whole model is the one whose FLOPs are asked for
+    # in inference with costs: without parallelism this pass also answers how many FLOPs the model has
     trace = shape_pass if training else count_pass
     passed = known.passed(("planned", *sizes_of(request)), lambda: trace(share, request))
     return PlannedPass(
@@ -212,7 +216,7 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
 
 
 def asked_pass(model: Model, settings: MemorySettings, plan: Plan, planned: PlannedPass) -> Pass:
-    """The pass of the whole model with its costs, which a rank that has all of the model runs itself."""
+    """The pass of the whole model with its costs: the planned pass, if a rank has the whole model."""
     request = settings.request(model)
     # the planned pass of training has no costs
     if settings.phase != "train" and plan.is_whole and planned.request == request:
@@ -230,10 +234,10 @@ def _repeated(rows: Sequence[Row], settings: MemorySettings) -> frozenset[str]:
 
 
 def repeated_paths(rows: Sequence[Row], rule: Recomputed | None, execution: Execution) -> frozenset[str]:
-    """Paths of the rows that a backward runs again; `rule` says what is recomputed.
+    """Paths of the rows that a backward runs again, by a rule of recomputation.
 
-    As torch's checkpointing stops early, rows after the last one that keeps something are not run again, nor
-    is that one if it keeps its inputs alone: autograd saves them before it runs.
+    torch's checkpoint stops early: rows after the last one that keeps a tensor do not run again. Nor does
+    that row if it keeps only inputs: autograd saves these before the row runs.
     """
     if rule is None:
         return frozenset()
@@ -254,7 +258,7 @@ def _region(path: str, rule: Callable[[str], bool]) -> str | None:
 
 
 def _needed(rows: list[Row], execution: Execution) -> list[Row]:
-    """Rows up to the last that keeps something, and that one unless it keeps its inputs alone."""
+    """Rows up to the last one that keeps a tensor; without that one if it keeps only inputs."""
     kept = [_kept(row, execution) for row in rows]
     keeping = [number for number, of_row in enumerate(kept) if of_row is not None]
     if not keeping:
@@ -265,12 +269,12 @@ def _needed(rows: list[Row], execution: Execution) -> list[Row]:
 
 
 def _kept(row: Row, execution: Execution) -> tuple[Kept, ...] | None:
-    """The tensors that a row's backward keeps if gradients flow through it; None for none at all."""
+    """The tensors that a row's backward keeps if gradients flow through it; None for a view."""
     n = len(row.inputs)
     experts = row.experts.n_experts if row.experts else None
     execution = execution._replace(assumes=True)
     call = Call(execution, (True,) * n, (execution.width,) * n, row.trained, experts)
     kept = OpReader()(row.op, call, row.inputs).kept
-    # a view keeps nothing, and what made the tensor that it shows runs again
+    # a view keeps no tensor; the row that computed its storage runs again
     shows = row.op.is_view and not row.op.exchanges
     return kept if kept or shows else None

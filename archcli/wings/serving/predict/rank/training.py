@@ -44,7 +44,7 @@ class StepWork(NamedTuple):
     communication: float = 0.0
 
     def __add__(self, further: StepWork) -> StepWork:  # type: ignore[override]
-        """Both, one after the other."""
+        """The sum of both."""
         return StepWork(*(a + b for a, b in zip(self, further, strict=True)))
 
     def scaled(self, times: float) -> StepWork:
@@ -84,7 +84,7 @@ def training_work(
     planned = planned_pass(model, settings, plan)
     rank = rank_kernels(planned, settings, plan)
     works = [_of_stage(rank, settings, plan, stage, clock, fabric) for stage in planned.stages(plan)]
-    # without the floor, which counts the same kernels a second time
+    # minus the floor: it is a second count of the same kernels
     return max(works, key=lambda work: sum(work) - work.floor)
 
 
@@ -100,7 +100,7 @@ def _of_stage(
     work = StepWork()
     for run in rank.of_stage(stage):
         work += work_of(clock.time(run.kernel, run.op_class)).scaled(run.times)
-    # each accumulation fills and drains the pipeline anew
+    # each gradient accumulation fills and drains the pipeline again, which takes `waited` micro batches
     work = work.scaled((plan.micro_batches + plan.waited) * settings.grad_accum)
     update = update_kernel(rank.planned, settings, plan, stage)
     work += work_of(clock.time(update.kernel, update.op_class))

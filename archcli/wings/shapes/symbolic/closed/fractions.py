@@ -1,4 +1,4 @@
-"""Fractions: an expression as a quotient of two that are whole numbers at all sizes."""
+"""Write a sympy expression as numerator / denominator, both integers at all sizes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from archcli.wings.shapes.symbolic import required
 
 
 class WholeFraction(NamedTuple):
-    """An expression as a fraction whose numerator and denominator are whole numbers at all sizes."""
+    """An expression as `over` / `under`, both integers at all sizes: BigInts of JavaScript compute it."""
 
     over: Any
     under: Any
 
 
 def quotient(expression: Any) -> WholeFraction:
-    """The expression as a fraction of whole numbers, sums over a common denominator."""
+    """The expression as a fraction of integers; sums over a common denominator."""
     unit = required("sympy").Integer(1)
     if expression.is_Rational:
         return WholeFraction(required("sympy").Integer(expression.p), required("sympy").Integer(expression.q))
@@ -37,7 +37,7 @@ def _sum(expression: Any) -> WholeFraction:
 
 
 def _common(fractions: list[WholeFraction]) -> tuple[list[Any], Any]:
-    """The numerators of fractions over one denominator, and that."""
+    """(numerators over a common denominator, that denominator)."""
     sympy = required("sympy")
     unders = dict.fromkeys(fraction.under for fraction in fractions)
     whole = all(under.is_Integer for under in unders)
@@ -95,7 +95,7 @@ def _remainder(expression: Any) -> WholeFraction:
 
 
 def _whole(expression: Any) -> WholeFraction:
-    """A division that is rounded down already, of whole numbers."""
+    """A function of bigint.js in the expression, which is an integer already."""
     return WholeFraction(expression, required("sympy").Integer(1))
 
 
@@ -111,4 +111,4 @@ READERS: Mapping[str, Any] = {
     "quotient": _whole,
     "ratio": _whole,
 }
-"""How each kind of expression is read, by the name of its class in sympy."""
+"""The reader of each kind of expression, by the name of its sympy class."""

@@ -1,4 +1,4 @@
-"""Growth: how a total grows with one of its symbols, at the model's sizes."""
+"""Growth of a total with one of its symbols, at the model's sizes (`explain --at`)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Record = dict[str, Any]
 
 
 def growth_of(total: Any, name: str, symbols: ModelSymbols) -> Record:
-    """How the total grows with the symbol of this name.
+    """The growth of the total with the symbol of this name.
 
-    derivative: what one more adds, at the margin; `at` is its value.
-    elasticity: by how many percent the total grows with one percent more.
-    doubled: the total with twice the size, as a multiple.
-    powers: the share of the total that grows with each power of the symbol, empty if it is no polynomial.
+    derivative, at: d total / d symbol, and its value.
+    elasticity: percent of growth of the total for one percent of the symbol.
+    doubled: total at twice the size / total.
+    powers: the share of the total with each power of the symbol; empty if it is no polynomial.
     """
     sympy = required("sympy")
     symbol = next(known for known in symbols.values if known.name == name)
@@ -36,14 +36,14 @@ def growth_of(total: Any, name: str, symbols: ModelSymbols) -> Record:
 
 
 def _smooth(total: Any, symbol: Any, symbols: ModelSymbols) -> Any:
-    """The total without kinks: a minimum as its smaller branch, a floor as its argument."""
+    """The total without kinks: a minimum becomes its smaller argument, a floor its argument."""
     sympy = required("sympy")
 
     def branch(*numbers: Any) -> Any:
-        # of two that are equal the one that stays the smaller when the symbol grows
+        # of two equal arguments the one that is smaller once the symbol grows
         return min(numbers, key=lambda n: (symbols.value(n), symbols.value(sympy.diff(n, symbol))))
 
-    # sympy leaves the derivative of a floor unevaluated, and makes Heaviside steps of a minimum's
+    # sympy does not evaluate the derivative of a floor, and that of a minimum has Heaviside steps
     floorless = total.replace(sympy.floor, lambda inner: inner)
     return floorless.replace(sympy.Min, branch)
 

@@ -1,4 +1,4 @@
-"""Grid: the candidates of a sweep, numbered, and read in chunks of arrays."""
+"""The candidates of a sweep: axes of --vary, their product as a grid, and chunks of it as arrays."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ HYPHEN = re.compile(r"(\d\w*) *- *(\d\w*)", re.ASCII)
 RANGE = re.compile(rf"\w+{DOTS}\w+(?:(?:{DOTS}| *: *)\w+)?", re.ASCII)
 """A range in the notation of conditions and of other languages: 16..96, 16...96, 16..96:4."""
 MOST = 10**11
-"""The most candidates: as many as are counted in a day."""
+"""The most candidates: about as many as a day counts."""
 LARGEST = 2**62
 """The largest size in a grid."""
 
 
 class Axis(NamedTuple):
-    """A field and the values that it takes, in their order: whole numbers, or texts as YAML has them."""
+    """A field and its values in order: integers, or texts as in YAML (`gqa`)."""
 
     name: str
     values: Sequence[Any]
@@ -45,7 +45,7 @@ class Axis(NamedTuple):
 def parse_axis(text: str) -> Axis:
     """Read NAME=LOW:HIGH, NAME=LOW:HIGH:STEP or NAME=A,B,C; ArchError for anything else.
 
-    HIGH belongs to the range. Sizes may be written 8k and 8K.
+    HIGH is included. Sizes may be written 8k (8,000) and 8K (8,192).
     """
     name, equals, values = (part.strip() for part in text.partition("="))
     path = f"{VARY} {quote(text)}"
@@ -105,7 +105,7 @@ class CandidateGrid(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many candidates there are."""
+        """The number of candidates."""
         return prod(len(axis.values) for axis in self.axes)
 
     def chunk(self, start: int, stop: int) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def spans(size: int, chunk: int) -> Iterator[tuple[int, int]]:
 
 
 def check_size(candidates: int) -> None:
-    """Raise ArchError for more candidates than anybody waits for."""
+    """Raise ArchError for more than MOST candidates."""
     if candidates > MOST:
         what = f"{candidates:.3g} candidates are more than a day counts"
         raise ArchError(what, f"at most {MOST:.0e}: narrow a range, or widen its step")
@@ -143,9 +143,12 @@ Judge = Callable[[Model], bool]
 
 
 class Structure(NamedTuple):
-    """A model whose sizes are swept, the kinds that it was given, and its grid.
+    """A model whose sizes are swept.
 
-    `paths` are the full paths that each varied or tied name stands for.
+    model: with kinds in place of those that were varied.
+    kinds: these kinds, by name.
+    grid: of the sizes.
+    paths: the full paths of each varied or tied name.
     """
 
     model: Model
@@ -163,8 +166,11 @@ class Structure(NamedTuple):
 class Chunk:
     """Candidates with their sizes and figures, an array [N] each; dropped ones leave all arrays.
 
-    `refusal` is the error of the first candidate without a pass, `unread` the number of candidates left when
-    an interrupt came.
+    structure: the model and its grid.
+    sizes, figures: arrays by name.
+    length: N.
+    refusal: the error of the first candidate without a pass.
+    unread: candidates that an interrupt left out.
     """
 
     def __init__(self, structure: Structure, sizes: dict[str, Any], length: int) -> None:
@@ -195,12 +201,12 @@ class Chunk:
         return dropped
 
     def tie(self, name: str, expression: Any) -> int:
-        """Give a field the values of an expression; drop candidates for which it is no size."""
+        """Set a field to an expression; drop candidates for which it is no positive integer."""
         np = required("numpy")
         exact = expression.exact(self.of)
         values = np.broadcast_to(exact.over // exact.under, (self.length,))
         whole = np.broadcast_to(exact.over % exact.under == 0, (self.length,))
-        # beyond 64 bits arrays hold Python's ints, and comparing them gives objects
+        # beyond 64 bits arrays are of dtype object, and so are their comparisons: hence astype(bool)
         flags = whole.astype(bool) & ((values >= 1) & (values <= LARGEST)).astype(bool)
         dropped = self.keep(flags)
         self.sizes[name] = values[flags].astype(np.int64)
@@ -218,7 +224,7 @@ class Chunk:
         return codes
 
     def count(self, terms: Iterable[FigureTerm]) -> int:
-        """Read figures of all candidates; drop those without such a pass, and return their number."""
+        """Compute figures of all candidates; drop those without such a pass, and return their number."""
         terms = list(terms)
         parts = list(self._branches(lambda model: self._read(model, terms)))
         readable = gathered(
@@ -230,7 +236,7 @@ class Chunk:
         return self.keep(readable.astype(bool))
 
     def count_one_by_one(self, terms: Iterable[FigureTerm], tell: Callable[[int], None]) -> int:
-        """Read slow figures of one candidate after the other; drop those without such a pass.
+        """Compute slow figures candidate by candidate; drop those without such a pass.
 
         An interrupt leaves the rest `unread`.
         """
@@ -258,7 +264,7 @@ class Chunk:
         return self.keep(gathered(self.length, parts).astype(bool))
 
     def models(self) -> Iterable[Model]:
-        """Every candidate as a model of its own."""
+        """Each candidate as a model."""
         for i in range(self.length):
             yield self.structure.sized({name: int(array[i]) for name, array in self.sizes.items()})
 

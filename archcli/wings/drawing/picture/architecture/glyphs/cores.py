@@ -41,7 +41,7 @@ class CoreBox(Glyph):
 
     @property
     def _masked(self) -> list[Words]:
-        """What the mask lets a token read."""
+        """The caption of the mask: its kind, and its window."""
         mask = self.node.mask
         if mask is None:
             return []
@@ -55,7 +55,7 @@ class CoreBox(Glyph):
         return max(widths) + (SIGN + PADDING if self._sign else 0) + 2 * PADDING
 
     def reach(self, scale: float) -> Reach:
-        """As wide as its content, or as what it reads."""
+        """The room to the left and right: of its content, or of its inputs if these are wider."""
         half = max(self.needed, self.least) / 2
         return Reach(SideRoom(0, half), SideRoom(0, half), spans=True)
 
@@ -104,7 +104,7 @@ def _mask(cells: tuple[tuple[bool, ...], ...], left: Any, top: float, hue: str, 
 
 
 def _states(held: HeldState, left: Any, top: float, hue: str) -> Shapes:
-    """A square for each head's state, in a square of them; one square where there are many."""
+    """A square for each head's state, arranged in a square; a single one if there are many."""
     count = where(MOST_STATES + 0.5, held.count.value, 1, held.count.value)
     side = floor(root(count - 0.5)) + 1
     pitch = SIGN / side
@@ -118,6 +118,6 @@ def _states(held: HeldState, left: Any, top: float, hue: str) -> Shapes:
 
 
 def _state(held: HeldState) -> Words:
-    """How many matrices of which size, and the bytes of all of them."""
+    """`32 × 128 × 128: 2 MiB`: number and size of the matrices, and the bytes of all."""
     size = line_of(held.count, " × ", held.rows, " × ", held.columns)
     return size if held.bytes is None else line_of(size, ": ", line_of(held.bytes, unit="bytes"))

@@ -1,4 +1,4 @@
-"""The glyphs of experts: one cell each, those of an example token filled, and one expert to scale."""
+"""Glyphs of experts: a grid with a cell for each, an example token's filled; one expert to scale."""
 
 from __future__ import annotations
 
@@ -29,24 +29,26 @@ from archcli.wings.drawing.picture.architecture.style import (
 )
 
 GRID, LOW, LARGEST = 192.0, 80.0, 20.0
-"""Units of the grid's width, of its height and of a cell, at most."""
+"""The most units of the grid's width, of its height, and of a cell."""
 SLOPE = 20.0
+"""Height of a trapezoid."""
 GOLDEN = 0.6180339887498949
+"""Golden ratio - 1: its multiples modulo 1 spread evenly, and look random."""
 MOST_IN_A_ROW = 40
 ASPECT = 2.6
-"""The grid is about so many times as wide as high."""
+"""Width / height of the grid, about."""
 
 
 @dataclass(frozen=True)
 class Expert(Glyph):
-    """An expert that all tokens pass: its products to scale, one over the other."""
+    """A shared expert: its products to scale, one above the other."""
 
     bottom: bool = True
     top: bool = True
 
     @property
     def stations(self) -> tuple[tuple[Figure, int, bool], ...]:
-        """The bars from the input up: their widths, how many of each, and whether it is the stream."""
+        """(width, count, whether it is the residual stream) of each bar, from the input up."""
         bars = [
             (node.width, max(1, len(node.stacked)), False)
             for node in self.node.inner
@@ -66,7 +68,7 @@ class Expert(Glyph):
 
     @property
     def height(self) -> float:
-        """As high as its bars or its text."""
+        """The height of its bars or of its text, whichever is larger."""
         return max(self.tall, LEADING * len(self.lines))
 
     @property
@@ -123,7 +125,7 @@ class ExpertGrid(Glyph):
 
     @property
     def count(self) -> Any:
-        """How many experts there are."""
+        """The number of experts."""
         return 1 if self.node.choice is None else self.node.choice.count.value
 
     @property
@@ -133,7 +135,7 @@ class ExpertGrid(Glyph):
 
     @property
     def lines(self) -> tuple[Words, ...]:
-        """How many run of how many, and the widths of one."""
+        """`8 of 256; each 7168 → 2048`: experts that run, and the widths of one."""
         choice = self.node.choice
         if choice is None:
             return (line_of(self.node.label),)
@@ -144,7 +146,7 @@ class ExpertGrid(Glyph):
 
     @property
     def _columns(self) -> int:
-        """Rows are groups where there are some; else the last row is full where it can be."""
+        """Columns of the grid: a group per row; without groups a divisor of the count near ASPECT."""
         count = int(concrete(self.count))
         choice = self.node.choice
         groups = 0 if choice is None or choice.groups is None else int(concrete(choice.groups.value))

@@ -1,4 +1,4 @@
-"""Two to four architectures as columns on one scale: what differs is marked and listed."""
+"""Two to four architectures as columns on one scale, with differences marked and listed."""
 
 from __future__ import annotations
 
@@ -29,16 +29,23 @@ if TYPE_CHECKING:
     from archcli.wings.drawing.drawn import Anatomy, DrawnNode, DrawnPart, Kind
 
 GUTTER, ROOMY = 28.0, 90.0
-"""Units between two columns, and those that the widest rank of a box has for its bars at least."""
+"""Units between two columns; the least units for the bars of the widest rank of a box."""
 TALL = 430.0
+"""The least height of the strips."""
 MOST_WORDS = 16
-"""Differences that are listed; the rest is counted."""
+"""The most differences that are listed; of the rest the number is shown."""
 CHIP = 11.0
+"""Side of a colour sample."""
 Drawing = Iterator[SvgShape | Many]
 
 
 class ModelColumn(NamedTuple):
-    """A model in its column: the boxes, which of them no other model has, and where they stand."""
+    """A model in its column.
+
+    kinds, panels: boxes of its kinds of layer, and of its parts.
+    distinct: names of boxes that some other model lacks.
+    x, packed: places of the column and of the boxes.
+    """
 
     anatomy: Anatomy
     kinds: Sequence[Drawn]
@@ -49,9 +56,12 @@ class ModelColumn(NamedTuple):
 
 
 class ColumnsLayout(NamedTuple):
-    """Models in their columns: how wide each and all are, where strips begin, and where all ends.
+    """Models in their columns.
 
-    `pitch` are the units of a layer, `scale` is that of all bars.
+    width, whole: of a column, and of all.
+    top, end: y of the strips, and of the end of all columns.
+    pitch: units of a layer in a strip.
+    scale: of all bars.
     """
 
     columns: Sequence[ModelColumn]
@@ -68,7 +78,7 @@ class ColumnsLayout(NamedTuple):
 
 
 def laid_out(anatomies: Sequence[Anatomy]) -> ColumnsLayout:
-    """Place models beside each other."""
+    """Compute the layout of models beside each other."""
     drawn = [(kind_boxes(anatomy), part_boxes(anatomy)) for anatomy in anatomies]
     width = _column_width(drawn)
     whole = len(anatomies) * (width + GUTTER) - GUTTER
@@ -100,7 +110,7 @@ def svg(anatomies: Sequence[Anatomy], differences: Sequence[Difference]) -> str:
 
 
 def _column_width(drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]]) -> float:
-    """Units of each column: the page's part, or as many as its widest box needs."""
+    """The width of each column: an equal part of the page, or what the widest box needs."""
     part = (PAGE - 2 * MARGIN - GUTTER * (len(drawn) - 1)) / len(drawn)
     least = (box.natural(0.0)[0] + ROOMY for kinds, panels in drawn for box in (*kinds, *panels))
     return max([part, strip.WIDTH, *least])
@@ -146,7 +156,7 @@ def _distinct(anatomies: Sequence[Anatomy], i: int) -> frozenset[str]:
 
 
 def _looks(anatomy: Anatomy) -> dict[Any, str]:
-    """What each part and kind looks like, without its letter and place."""
+    """The name of each part and kind by its look: title, lines and nodes, without letter and place."""
     parts = {part.letter: _look_of(part) for part in anatomy.parts}
     looks: dict[Any, str] = {look: letter for letter, look in parts.items()}
     for kind in anatomy.kinds:
@@ -167,7 +177,7 @@ def _node_look(node: DrawnNode) -> Any:
 
 
 def _of(anatomy: Anatomy, shapes: Iterable[SvgShape | Many]) -> SvgShape:
-    """Shapes of one of the models, whose name they carry."""
+    """A group of the shapes of a model, with its name as `data-model`."""
     return SvgShape("g", {"data_model": anatomy.name}, tuple(shapes))
 
 
@@ -177,7 +187,7 @@ def _model(column: ModelColumn, width: float, top: float, pitch: float, scale: A
 
 
 def _column(column: ModelColumn, width: float, top: float, pitch: float) -> Drawing:
-    """The head and the strips of a model, whose layers are as high as those of the others."""
+    """The header and the strips of a model; a layer is equally high in all models."""
     yield from header.shapes(column.anatomy, column.x, width, keys_right=False)
     heights = strip.heights_at(column.anatomy.strips, pitch)
     yield from strip.column(column.anatomy.strips, column.x, top, heights)
@@ -197,7 +207,7 @@ def _boxes(column: ModelColumn, scale: Any) -> Drawing:
 
 
 def all_bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list[SvgShape | Many], float]:
-    """What is stored and read of each model, all to one scale; and where that ends."""
+    """(bars of each model, stored and read, on one scale; y of their end)."""
     shapes = list[SvgShape | Many]()
     most_stored = most(0, *(sum(share.stored.value for share in anatomy.shares) for anatomy in anatomies))
     for anatomy in anatomies:
@@ -223,7 +233,7 @@ def _bars_of(anatomy: Anatomy, y: float, width: float, scale: Any) -> tuple[list
 
 
 def _chips(anatomy: Anatomy, y: float, width: float) -> tuple[list[SvgShape | Many], float]:
-    """The names of the shares with their colours, what is stored and what is read of each."""
+    """A legend of the shares: colour, name, stored and read amounts."""
     shapes, x, unit, single = (
         list[SvgShape | Many](),
         MARGIN,
@@ -248,7 +258,7 @@ def _chips(anatomy: Anatomy, y: float, width: float) -> tuple[list[SvgShape | Ma
 def _differences(
     anatomies: Sequence[Anatomy], differences: Sequence[Difference], y: float, width: float
 ) -> tuple[list[SvgShape | Many], float]:
-    """What the models state differently: a line for each setting, a column for each model."""
+    """The settings in which the models differ: a line for each, with a column for each model."""
     if not differences:
         return [text(MARGIN, y + 14, "They state the same.", "head")], y + 24
     shapes: list[SvgShape | Many] = [text(MARGIN, y + 14, "What they state differently", "head")]

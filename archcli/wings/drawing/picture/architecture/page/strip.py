@@ -19,23 +19,25 @@ if TYPE_CHECKING:
 WIDTH = 198.0
 """Units of a strip with the numbers on its left and the braces on its right."""
 CELLS, WIDE, MIXER = 28.0, 90.0, 30.0
-"""Where the cells begin, how wide they are, and how much of that their mixers take."""
+"""Left edge and width of the cells, and the part of that width for mixers."""
 BRACE, LABEL = 128.0, 138.0
+"""Left edges of braces and of their labels."""
 NARROW, BOX, STEP, PILL = 90.0, 10.0, 14.0, 19.0
-"""The least width of a box, what it has beside its text, from box to box, and the height of a norm."""
+"""The least width of a box, its padding, the distance of boxes, and the height of a norm."""
 HEADING, SPACE = 24.0, 16.0
 LEAST_CELLS = 30.0
-"""Units of all cells of a stack at least."""
+"""The least units of all cells of a stack."""
 FEW_BRACES = 3
-"""Of more runs, single layers have no brace."""
+"""The most runs with a brace each; of more only runs of several layers have one."""
 NUMBERED = (10, 20, 50, 100, 200, 500)
+"""Steps of layer numbers: the first at which labels do not overlap."""
 HATCHED: frozenset[Hue] = frozenset({"recurrent"})
 
 Drawing = Iterator[SvgShape | Many]
 
 
 class CellColumn(NamedTuple):
-    """Where cells stand: the left and upper edge, the height of all, and of one layer."""
+    """The place of the cells: left and upper edge, height of all, and of one layer (`pitch`)."""
 
     x: float
     top: float
@@ -96,23 +98,23 @@ def pitch_of(strips: Sequence[Strip], height: float) -> float:
     counts = [concrete(strip.n_layers.value) for strip in strips]
     pitch = room / max(1.0, fsum(counts))
     few = [count for count in counts if count * pitch < LEAST_CELLS]
-    # what has few layers takes no less than can be seen, and leaves less to the others
+    # a stack of few layers gets LEAST_CELLS, and the others share the rest
     rest = fsum(counts) - fsum(few)
     return (room - LEAST_CELLS * len(few)) / rest if few and rest else pitch
 
 
 def heights_at(strips: Sequence[Strip], pitch: float) -> list[float]:
-    """Units of each stack where a layer has so many."""
+    """Units of each stack, if a layer has `pitch` units."""
     return [_fixed(strip) + max(LEAST_CELLS, pitch * concrete(strip.n_layers.value)) for strip in strips]
 
 
 def _fixed(strip: Strip) -> float:
-    """What stands above and below the cells."""
+    """Units of the heading and the boxes above and below the cells."""
     return HEADING + _boxes(strip.before) + _boxes(strip.after)
 
 
 def column_height(strips: Sequence[Strip]) -> float:
-    """Units that the stacks need at least."""
+    """The least units of all stacks."""
     return fsum(map(least_height, strips)) + SPACE * (len(strips) - 1)
 
 
@@ -143,13 +145,13 @@ def _stacked(labels: Any, middle: float, edge: float, *, upwards: bool) -> Drawi
 
 
 def arrow(x: float, start: float, end: float) -> Drawing:
-    """A line that leads up, with its head."""
+    """An upward arrow."""
     yield path(steps("M", x, start, "V", end + 4), "edge s-line")
     yield path(steps("M", x - 4, end + 6, "L", x, end, "L", x + 4, end + 6, "Z"), "line")
 
 
 def box(label: str, lines: Sequence[Words], middle: float, top: float, height: float) -> Drawing:
-    """What comes before or after the layers: a norm is a pill."""
+    """A box before or after the layers; a norm is a pill."""
     widest = max(map(width_of, lines)) + 16
     width = max(widest, 62.0) if _is_norm(label) else max(widest, NARROW)
     look, radius = ("paper thin s-line", 9.0) if _is_norm(label) else ("tint-plain thin s-plain", 4.0)
@@ -160,7 +162,7 @@ def box(label: str, lines: Sequence[Words], middle: float, top: float, height: f
 
 
 def _apart(labels: Sequence[str], x: float, y: float) -> Drawing:
-    """What stands apart from the layers, such as multi-token prediction: dashed boxes."""
+    """Dashed boxes beside the layers, such as multi-token prediction."""
     left = x + CELLS + WIDE + 14
     for label in labels:
         lines = lines_of(label, WIDTH - (left - x) - 12)
@@ -183,14 +185,15 @@ def _cells(strip: Strip, column: CellColumn) -> Drawing:
 
 
 def _run_ends(strip: Strip) -> list[Any]:
-    """Where the runs of a strip end: at its braces where there is one for each, to follow their lengths."""
+    """The last layer + 1 of each run."""
+    # by braces if there is one per cell: these change with figures of the report
     if len(strip.cells) == len(strip.runs):
         return [run.end for run in placed_runs(strip)]
     return [cell.first + cell.count for cell in strip.cells]
 
 
 class PlacedRun(NamedTuple):
-    """A run of a strip by the lengths that it has now, and the layers before it and behind it."""
+    """A run with the current values of its lengths, first layer and end."""
 
     run: LayerRun
     first: Any
@@ -209,7 +212,7 @@ def placed_runs(strip: Strip) -> Iterator[PlacedRun]:
 
 
 def _layers(placed: PlacedRun, strip: Strip, column: CellColumn) -> Drawing:
-    """The cells of a run or period: those of each length turn by turn."""
+    """The cells of a run; of a period those of each of its lengths."""
     offset: Any = 0
     for length in placed.lengths:
         cell = strip.cells[placed.run.first + int(concrete(offset))]
@@ -221,7 +224,7 @@ def _layers(placed: PlacedRun, strip: Strip, column: CellColumn) -> Drawing:
 
 
 def _layer(cell: Cell, column: CellColumn, first: Any, length: Any, period: Any, number: Any) -> SvgShape:
-    """The cell of a layer that is like another: `length` stand beside each other in each period."""
+    """The cell of the `number`-th equal layer: each period has `length` of them in sequence."""
     return _cell(cell, column, first + number // length * period + number % length, 1)
 
 
@@ -240,7 +243,7 @@ def _cell(cell: Cell, column: CellColumn, first: Any, count: Any, *, is_run: boo
 
 
 def _half(parts: Sequence[tuple[Hue, str]], x: Any, y: Any, width: float, height: Any) -> Drawing:
-    """The mixers or the networks of a layer side by side; what it lacks is a pale field."""
+    """The mixers or the networks of a layer, side by side; a pale field if it has none."""
     if not parts:
         yield rect(x, y, width, height, "tint-plain")
     cell = width / max(len(parts), 1)
@@ -252,7 +255,7 @@ def _half(parts: Sequence[tuple[Hue, str]], x: Any, y: Any, width: float, height
 
 
 def _numbers(strip: Strip, column: CellColumn) -> Drawing:
-    """The index of each tenth layer, from 0 upwards, or of fewer where they lie close."""
+    """The index of each tenth layer from 0, or of fewer if layers are close."""
     pitch = concrete(column.pitch)
     step = next((step for step in NUMBERED if step * pitch >= LEADING), NUMBERED[-1])
     # as many as there are layers 0, step, 2 step, …
@@ -265,7 +268,7 @@ def _number(column: CellColumn, step: int, place: Any) -> SvgShape:
 
 
 def _braces(strip: Strip, column: CellColumn) -> Drawing:
-    """The runs and periods, named on the right; of many runs those of several layers."""
+    """Labelled braces of runs and periods on the right; of many runs only those of several layers."""
     below: Any = float("inf")
     room = WIDTH - LABEL
     x = column.x - CELLS + BRACE
@@ -283,7 +286,7 @@ def _braces(strip: Strip, column: CellColumn) -> Drawing:
 
 
 def like_runs(cells: Sequence[Cell]) -> list[tuple[Cell, int]]:
-    """Like neighbours together: the first of them, and how many layers they are."""
+    """(first cell, number of layers) of each run of equal neighbours."""
     alike = groupby(cells, key=lambda cell: (cell.kind, cell.mixers, cell.networks))
     groups = [[*members] for _, members in alike]
     return [(members[0], sum(cell.count for cell in members)) for members in groups]

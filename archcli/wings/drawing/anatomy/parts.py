@@ -1,4 +1,4 @@
-"""Parts: each distinct mixer and network of a model once, with its nodes, under a letter."""
+"""Parts: each distinct mixer and network of a model, with its nodes and a letter."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from archcli.wings.drawing.drawn import (
 )
 
 SCORES = {"softmax_after": "softmax"}
-"""Scores of routers as the field calls them: the softmax may come before the choice, or after it."""
+"""Names of routers' scores: a softmax before or after the choice of experts is called softmax."""
 PART_FAMILIES = ("attention", "cross_attention", "ffn")
 """Families of modules that are parts."""
 Sizes = tuple[Figure, Figure, Figure]
@@ -44,7 +44,7 @@ def letter_of(number: int) -> str:
 def part_paths(modules: Mapping[str, Any]) -> dict[str, Any]:
     """The mixers and networks among the modules of a layer, by path, outermost first.
 
-    A mixer that is made of others is none: its branches are.
+    A mixer of several mixers is no part: its branches are.
     """
     parts: dict[str, Any] = {}
     for path, module in modules.items():
@@ -58,23 +58,23 @@ def part_paths(modules: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def signature(path: str, rows: Iterable[WiredRow]) -> Hashable:
-    """What makes two parts one: their rows but for the path."""
+    """A key, equal for parts that are drawn as one: their rows without the path."""
     return tuple(
         (row.id[len(path) :], *_settings(row), *_widths(row), tuple(row.weights.items()))
         for row in rows
-        # constants of a layer, such as the decay of its heads, change nothing that is drawn
+        # asides are not drawn, such as constants of a layer (decay of its heads)
         if role_of(row) != "aside"
     )
 
 
 def _settings(row: WiredRow) -> tuple[Any, ...]:
-    # by repr: masks compare by identity
+    # repr, as masks compare by identity
     kinds = tuple(state.kind for state in row.states)
     return type(row.op), repr(settings_of(row.op)), row.experts, kinds
 
 
 def _widths(row: WiredRow) -> tuple[Shape, ...]:
-    """Shapes without batch and tokens, which an encoder and its decoder may have other numbers of."""
+    """Shapes without batch and tokens, which differ between an encoder and its decoder."""
     return tuple(shape[2:] or shape[-1:] for shape in (*row.inputs, *row.outputs))
 
 
@@ -88,7 +88,7 @@ class PartDrawing:
         self.module, self.modules = modules[path], modules
 
     def nodes(self, state: Sizes | None) -> tuple[DrawnNode, ...]:
-        """The nodes, in the order in which they run; `state` are the sizes of what it carries."""
+        """The nodes, in the order in which they run; `state`: sizes of its recurrent state."""
         boxes = dict(self._boxes())
         reader = Reader(self.forward, self.forward.entered[self.path], boxes)
         drafts = reader.read(self.rows, self.forward.left[self.path])
@@ -104,7 +104,7 @@ class PartDrawing:
         return finished(drafts)
 
     def _boxes(self) -> Iterator[tuple[str, Draft]]:
-        """Experts, and networks that all tokens pass beside them."""
+        """Boxes of routed experts, and of shared experts."""
         inside = [path for path in self.modules if path.startswith(f"{self.path}.")]
         routed: list[str] = []
         for path in inside:
@@ -138,7 +138,7 @@ class PartDrawing:
 
 
 def _choice(route: WiredRow, count: Figure) -> ExpertChoice:
-    """A router in words: its chosen experts of all, its scores, its groups."""
+    """The choice of a router: chosen and all experts, groups, scores."""
     traits = route.op.traits(*route.inputs)
     groups, scores = traits.router_groups, traits.router_scores or ""
     of_groups = None if groups is None else shown(route, "router_groups", groups)
@@ -150,7 +150,7 @@ def _box(path: str, hue: Hue) -> Draft:
 
 
 def describe_core(core: Draft, drafts: Drafts) -> None:
-    """The mask of an attention, the heads that share keys, and what queries, keys and values are called."""
+    """Add to a core its mask, the groups of its heads, and the names of its queries, keys and values."""
     row = core.rows[-1]
     mask = row.op.traits(*row.inputs).mask
     if mask is not None:
@@ -165,7 +165,7 @@ def describe_core(core: Draft, drafts: Drafts) -> None:
 
 
 def _name_slots(core: Draft, row: WiredRow, drafts: Drafts) -> None:
-    """Call bars and their pieces by what the core reads them as."""
+    """Name bars and their pieces by the core's inputs: q, k, v."""
     named: set[tuple[str, int]] = set()
     for slot, value in zip(row.op.slots, row.reads or (), strict=False):
         for port in core.ports.get(value, ()):
@@ -175,7 +175,7 @@ def _name_slots(core: Draft, row: WiredRow, drafts: Drafts) -> None:
                 continue
             piece = port.piece if bar is of else drafts.piece_behind(of)
             if piece is None or not bar.pieces:
-                # keys that are read as values as well
+                # one bar for several inputs: keys that are values too
                 bar.slots.append(slot)
                 bar.label = ", ".join(bar.slots)
             else:
@@ -185,7 +185,7 @@ def _name_slots(core: Draft, row: WiredRow, drafts: Drafts) -> None:
 
 
 def state_bytes(rows: Sequence[WiredRow]) -> Figure:
-    """Bytes of the states of one layer that do not grow."""
+    """Bytes of the recurrent states of one layer."""
     first, *others = map(cached_figure, rows)
     return reduce(added, others, first)
 
@@ -199,7 +199,7 @@ def finished(drafts: Drafts) -> tuple[DrawnNode, ...]:
 
 def params_of(rows: Sequence[WiredRow]) -> Figure | None:
     """Parameters of rows in one layer; None where they have none."""
-    # a part or a bar may have noted a row twice
+    # a dict by id: a row may occur twice
     weighty = list({row.id: row for row in rows if row.weights}.values())
     if not weighty:
         return None

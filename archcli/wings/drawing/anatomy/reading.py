@@ -1,4 +1,4 @@
-"""Reading of rows: those of a part, or of a layer, become drafts of the nodes that are drawn."""
+"""Read the rows of a part or of a layer into drafts of the nodes to draw."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ NODES: Mapping[str, Role] = {
 
 
 class Forward(NamedTuple):
-    """A traced forward: its rows by id, and what is known of the calls of its modules.
+    """A traced forward.
 
-    entered, left: the value that a module is given and what it returns, by its path, as `reads` names it.
+    rows: by id.
+    entered, left: input and output value of each module, by its path, named as in `reads`.
+    modules: by path.
     """
 
     rows: Mapping[str, WiredRow]
@@ -38,7 +40,7 @@ class Forward(NamedTuple):
     modules: Mapping[str, Any]
 
     def maker(self, value: str) -> tuple[WiredRow | None, str]:
-        """The row that made a value, and which output or weight of it; None for an input of the model."""
+        """(row that made a value, its output or weight); the row is None for an input of the model."""
         if value in self.rows:
             return self.rows[value], "0"
         name, _, which = value.rpartition(":")
@@ -53,7 +55,7 @@ class Forward(NamedTuple):
 def forward_of(trace: WiredTrace) -> Forward:
     """The forward of a trace."""
     rows = {row.id: row for row in trace.rows}
-    # what adapts a module stands in its place, and is drawn as the module
+    # a module with an adapter (LoRA) is drawn as the module
     modules = {
         path: module.module if type(module) is Adapted else module for path, module in trace.modules.items()
     }
@@ -63,8 +65,11 @@ def forward_of(trace: WiredTrace) -> Forward:
 class Reader:
     """Reads rows into drafts.
 
-    `boxes` are the modules within that become one draft each: their paths, and the drafts. `scales` says
-    whether factors are drawn. `states` are the rows of states that do not grow.
+    boxes: the draft of each inner module that is drawn as one box, by path.
+    scales: whether factors are drawn.
+    drafts: the result.
+    ports: the taps at which a value is read.
+    states: rows with a recurrent state.
     """
 
     def __init__(
@@ -76,7 +81,7 @@ class Reader:
         self.states: list[WiredRow] = []
 
     def read(self, rows: Iterable[WiredRow], end: str) -> Drafts:
-        """The drafts of some rows, up to the value that they give."""
+        """The drafts of rows, up to their output value `end`."""
         for row in rows:
             box = self._box(row.path)
             if box is None:
@@ -88,12 +93,12 @@ class Reader:
         ends = list(self.ports_of(end))
         self.drafts[OUTPUT] = Draft(OUTPUT, "output", reads=ends, width=self.forward.width(end))
         self.drafts.prune()
-        # all inputs first: what comes from elsewhere is found when it is read
+        # inputs first: those from outside are discovered only when a row reads them
         ordered = sorted(self.drafts.items(), key=lambda item: item[1].role != "input")
         return Drafts(ordered)
 
     def ports_of(self, value: str) -> tuple[Tap, ...]:
-        """The ports that a value is read from: none for what is left out."""
+        """The ports at which a value is read; none for a value that is left out."""
         if value in self.ports:
             return self.ports[value]
         row, which = self.forward.maker(value)
@@ -114,19 +119,19 @@ class Reader:
         ports = list(dict.fromkeys(port for value in row.reads or () for port in self.ports_of(value)))
         for port in ports:
             if port.piece is not None:
-                # a piece is called by who reads it, where nothing better is known of it
+                # a piece without a better name is called by its first reader
                 self.drafts[port.node].names.setdefault(port.piece, short_name(row.path))
         return ports
 
     def _images(self, row: WiredRow) -> Tap:
-        """The port of the vectors of images that a decoder is given beside its tokens, which a row reads."""
+        """The port of image vectors, a second input of the decoder."""
         name, shape = f"from {GIVEN}", row.inputs[0]
         width = shown(row, f"inputs.0.{len(shape) - 1}", shape[-1])
         self.drafts.setdefault(name, Draft(name, "input", "images", width=width))
         return Tap(name)
 
     def give(self, row: WiredRow, *ports: Iterable[Tap]) -> None:
-        """Let the outputs of a row be read from ports: those of its first output first."""
+        """Set the ports at which the outputs of a row are read, in the order of the outputs."""
         for i, of_output in enumerate(ports):
             self.ports[f"{row.id}:{i}" if i else row.id] = tuple(of_output)
 
@@ -139,7 +144,7 @@ class Reader:
         return next((self.boxes[stem] for stem in stems if stem in self.boxes), None)
 
     def _into(self, box: Draft, row: WiredRow) -> None:
-        """Take a row into a box; what it reads from outside, the box reads."""
+        """Put a row into a box; the box reads the row's inputs from outside."""
         box.rows.append(row)
         if box.id not in self.drafts:
             self.drafts[box.id] = box
@@ -149,11 +154,11 @@ class Reader:
             box.reads = list(dict.fromkeys([*box.reads, *outside]))
 
     def width(self, row: WiredRow) -> Figure:
-        """The features of a row's output; in the wiring of a layer those of one of its streams."""
+        """The features of a row's output; in the wiring of a layer those of one residual stream."""
         return output_figure(row) if self.scales else width_figure(row)
 
     def node(self, row: WiredRow) -> None:
-        """A row that is a node of its own."""
+        """Draw a row as a node."""
         role, reads = NODES[role_of(row)], self.reads(row)
         if not reads and role == "matrix" and GIVEN in (row.reads or ()):
             reads = [self._images(row)]
@@ -161,7 +166,7 @@ class Reader:
             self.give(row, *[()] * len(row.outputs))
             return
         if role == "join" and len(reads) == 1:
-            # a bias, or a number that is left out, is joined: nothing to be drawn
+            # the other operand is a bias or a number, which are not drawn
             self.view(row)
             return
         label = short_name(row.path) if role == "matrix" else label_of(row)
@@ -171,13 +176,13 @@ class Reader:
         self.give(row, *[[Tap(row.id)]] * len(row.outputs))
 
     def view(self, row: WiredRow) -> None:
-        """The same numbers, read where the first input is read."""
+        """Draw nothing: the output is read at the ports of the first input."""
         self.reads(row)
         first = next((ports for value in row.reads or () if (ports := self.ports_of(value))), ())
         self.give(row, *[first] * len(row.outputs))
 
     def scale(self, row: WiredRow) -> None:
-        """A factor, which only the wiring of a layer shows."""
+        """Draw a factor, in the wiring of a layer only."""
         if not self.scales:
             self.view(row)
             return
@@ -187,7 +192,7 @@ class Reader:
         self.give(row, [Tap(row.id)])
 
     def heads(self, row: WiredRow) -> None:
-        """A bar that is divided into heads."""
+        """Divide a bar into heads."""
         self.view(row)
         ports = self.ports[row.id]
         of = self.drafts[ports[0].node] if len(ports) == 1 else None
@@ -197,7 +202,7 @@ class Reader:
             of.rows.append(row)
 
     def split(self, row: WiredRow) -> None:
-        """A bar that is divided into pieces."""
+        """Divide a bar into pieces."""
         self.view(row)
         ports = self.ports[row.id]
         of = self.drafts[ports[0].node] if len(ports) == 1 else None
@@ -208,7 +213,7 @@ class Reader:
         self.give(row, *[[Tap(of.id, i)] for i in range(len(row.outputs))])
 
     def rotate(self, row: WiredRow) -> None:
-        """Heads, or a piece of each, that are rotated by position."""
+        """Mark heads, or a piece of each, as rotated by RoPE."""
         self.view(row)
         for port in self.ports[row.id]:
             of = self.drafts.bar(self.drafts[port.node])
@@ -221,7 +226,7 @@ class Reader:
             of.rows.append(row)
 
     def _cache(self, row: WiredRow) -> None:
-        """Mark a bar or its piece as cached; states that do not grow are those of the part."""
+        """Mark a bar or its piece as cached; note a recurrent state."""
         holds = next((state.holds for state in row.states if state.tokens), None)
         if holds is None:
             self.states.append(row)
@@ -239,15 +244,15 @@ class Reader:
                 bar.names[piece] = "latent"
 
     def concat(self, row: WiredRow) -> None:
-        """Pieces side by side: who reads them reads all."""
+        """Concatenate: a reader of the output reads all inputs."""
         self.give(row, self.reads(row))
 
     def spread(self, row: WiredRow) -> None:
-        """Tokens that are sent to experts, as their router says; places of tokens are left out."""
+        """Tokens that are sent to experts; indices of tokens are left out."""
         self.give(row, self.reads(row), *[()] * (len(row.outputs) - 1))
 
     def aside(self, row: WiredRow) -> None:
-        """Left out."""
+        """Leave a row out."""
         self.give(row, *[()] * len(row.outputs))
 
 

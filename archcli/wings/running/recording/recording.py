@@ -22,9 +22,11 @@ from archcli.wings.serving.recorded.operations import (
 class GpuPasses:
     """Device times and activity of passes on a GPU.
 
-    `on_device` is what the device did in a traced pass (None of an extrapolation), `lost` what a trace lacks.
-    `host_s` and `device_s` are the plain passes by either clock; `Recording.plain_s` is the device's where
-    launches are `hidden`, else the host's. `states` are readings of the card before and after.
+    on_device: activity in a traced pass; None for an extrapolation.
+    lost: launches and kernels that a trace lacks.
+    host_s, device_s: plain passes by either clock.
+    hidden: launches were hidden, and `Recording.plain_s` is of the device, else of the host.
+    states: sensors of the GPU before and after.
     """
 
     on_device: DeviceActivity | None = None
@@ -43,21 +45,21 @@ class Recording:
     ran: the operations of the architecture that they belong to.
     plain_s, traced_s: wall times of the passes.
     framework_s: the median of a traced pass less its operations.
-    executed, counted, differing: torch operations of a pass, how many of them the trace had, and the names of
-        those whose numbers differ.
-    rejected: pairs that were disturbed, and are in no figure.
+    executed, counted, differing: torch operations of a pass, those in the trace, and the names of those with
+        other numbers of calls.
+    rejected: disturbed pairs, which no figure includes.
     page_faults, switches_per_s, system_s: of plain passes; `system_s` is the median time in the kernel, over
         all threads, mostly for page faults.
     machine: what it ran on, by the keys of the report.
     load: runnable processes per processor at the start.
-    partial: an interrupt came before all pairs.
+    partial: interrupted before all pairs.
     trace: one traced pass in Chrome's format.
-    census: all that torch executed.
-    reached: how many experts got tokens, by the path of an operation within routed experts.
+    census: all operations that torch executed.
+    reached: experts that got tokens, by the path of an operation within routed experts.
     gpu: passes on a GPU.
     compiled: the fused groups of a compiled model; its paths are theirs, and its operations are kernels.
     stacks: the small stacks that an extrapolation was made from.
-    disturbance: what other processes did to the plain passes.
+    disturbance: of the plain passes by other processes.
     collectives, sent: of a rank of a plan, and the bytes it sends by the path of the operation.
     """
 

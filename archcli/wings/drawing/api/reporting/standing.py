@@ -1,4 +1,4 @@
-"""Standing: where models lie among the presets, and what design rules say of them."""
+"""Compare models with the presets, column by column, and list findings of `archcli check`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TITLES = {
 
 
 def strips(subjects: Sequence[Subject]) -> list[dict[str, Any]]:
-    """For each column that rules compare, its values in the presets and in the models."""
+    """The values of presets and models in each column that rules compare."""
     index = evidence_index(COLUMNS)
     judged = [(subject.name, entry(subject.name, subject.model)["judged"]) for subject in subjects]
     strips_shown = []
@@ -31,7 +31,7 @@ def strips(subjects: Sequence[Subject]) -> list[dict[str, Any]]:
         of_models = [(name, values[column]) for name, values in judged if values[column]]
         names = {name for name, _ in of_models}
         others = [
-            # five digits place a dot
+            # five digits are enough to place a dot, and keep the page small
             (it["name"], float(f"{it[column]:.5g}"))
             for it in index
             if it[column] and it["name"] not in names
@@ -42,7 +42,7 @@ def strips(subjects: Sequence[Subject]) -> list[dict[str, Any]]:
 
 
 def findings(model: ReportedModel) -> list[dict[str, str]]:
-    """What `archcli check` remarks on a model."""
+    """The findings of `archcli check` on a model."""
     parallel = Parallelism(1, 1, 1)
     check = FileCheck((), CheckOptions().selection(), parallel, strict=True)
     return [

@@ -1,4 +1,4 @@
-"""Panels and blocks of a drawing: a part, to scale, and the wiring of a kind of layer."""
+"""Boxes of a drawing: panels (a part, to scale) and blocks (the wiring of a kind of layer)."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from archcli.wings.drawing.picture.architecture.style import (
 
 MARGIN = 12.0
 HEADING, PLAIN_HEADING = 34.0, 28.0
-"""Height of the heading of a panel, which has a letter, and of a block."""
+"""Heights of the heading of a panel, which has a letter, and of a block."""
 RADIUS = 8
 LARGEST = 0.1
-"""Units a feature, at most."""
+"""The most units of a feature."""
 FINER, STEPS = 0.93, 64
-"""Scales that are tried: each a little smaller than the one before."""
+"""Ratio of a scale to the one tried before, and the number of tries."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A panel or a block: how much room it wants, and its shapes in the room that it gets."""
+    """A panel or a block: the room that it needs, and its shapes in the room that it gets."""
 
     heading: Words
     right: Words
@@ -60,18 +60,18 @@ class Drawn:
     known: dict[float, float] = field(default_factory=dict)
 
     def widest(self, scale: float) -> list[Width]:
-        """Features and units that stand side by side at about this scale, margins included."""
+        """Widths, in features and units, at about this scale, margins included."""
         return [way.plus(Width(0, 2 * MARGIN)) for way in self.graph.placing(scale).widths(scale)]
 
     def natural(self, scale: float) -> tuple[float, float]:
-        """The width and the height that it wants at least."""
+        """The least width, and the height at that width."""
         if scale not in self.known:
             wide = max([way.at(scale) for way in self.widest(scale)] if self.graph.nodes else [0.0])
             self.known[scale] = max(wide, self._heading() + 2 * MARGIN)
         return self.known[scale], self.height(self.known[scale])
 
     def height(self, width: float) -> float:
-        """Its height where it is so wide."""
+        """Its height at a width."""
         return self._top(len(self._wrapped(width))) + self.graph.height + MARGIN
 
     def shapes(self, x: Any, y: float, width: Any, scale: Any, height: float = 0.0) -> Shapes:
@@ -99,7 +99,7 @@ class Drawn:
         return shapes if self.path is None else (SvgShape("g", {"data_kind": self.path}, shapes),)
 
     def _top(self, lines: int) -> float:
-        """From its upper edge to the graph."""
+        """Units from its upper edge to the graph."""
         return (HEADING if self.letter else PLAIN_HEADING) + LEADING * lines + (6 if lines else 0)
 
     @property
@@ -129,7 +129,7 @@ class Drawn:
 
 
 def panel(part: DrawnPart, right: Words | None = None, note: str = "") -> Drawn:
-    """A mixer or a network, to scale; on the right its parameters, or what else is shown of it."""
+    """A mixer or a network, to scale; on the right its parameters, or `right`."""
     nodes, glyphs = glyphs_of(part.nodes, part.hue)
     right = line_of(part.params, unit="count") if right is None else right
     graph = graph_of(nodes, glyphs)
@@ -137,7 +137,7 @@ def panel(part: DrawnPart, right: Words | None = None, note: str = "") -> Drawn:
 
 
 def wiring(kind: Kind, tints: Mapping[str, Any] = MappingProxyType({})) -> Drawn:
-    """How the parts and norms of a kind of layer are wired; `tints` is how strong those of parts are."""
+    """The wiring of a kind of layer; `tints`: opacity of parts, by letter."""
     spine = {*kind.spine}
     glyphs: dict[str, Glyph] = {}
     for node in kind.nodes:
@@ -151,7 +151,7 @@ def wiring(kind: Kind, tints: Mapping[str, Any] = MappingProxyType({})) -> Drawn
 
 
 def _wired(node: DrawnNode, stream: bool, tint: Any) -> Glyph:
-    """The sign of a node in a layer's wiring, which is not to scale."""
+    """The glyph of a node in a layer's wiring, not to scale."""
     match node.role:
         case "part" | "core" | "router" | "experts" | "matrix":
             return PartBox(node, node.hue, tint=tint)
@@ -182,9 +182,9 @@ class Stub(Glyph):
 
 
 def common_scale(rooms: Iterable[tuple[Drawn, float]], largest: float = LARGEST) -> Any:
-    """Units a feature at which each of some panels fits in its width; of traced figures, traced."""
+    """The largest scale, in units per feature, at which each panel fits its width; may be traced."""
     pairs = [(drawn, room) for drawn, room in rooms if drawn.graph.nodes]
-    # a text that finds room inside a bar takes none beside it: what fits at a scale may not fit at a smaller
+    # try scales one by one: at a smaller scale a text may no longer fit inside its bar, and needs room beside
     scales = (largest * FINER**step for step in range(STEPS))
     scale = next((scale for scale in scales if _fit(pairs, scale)), None)
     if scale is None:

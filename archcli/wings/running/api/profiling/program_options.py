@@ -1,4 +1,4 @@
-"""What `archcli profile -- PROGRAM` asks, as a record of options."""
+"""The options of `archcli profile -- PROGRAM`, as a record."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ ShownTop = Annotated[ZeroOrMore, count_option("Modules in the table, the slowest
 
 @dataclass(frozen=True)
 class ProgramOptions:
-    """What `archcli profile -- PROGRAM` asks."""
+    """Options of `archcli profile -- PROGRAM`."""
 
     program: Program = ()
     _: KW_ONLY

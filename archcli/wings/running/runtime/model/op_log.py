@@ -27,7 +27,7 @@ def remove_op_hooks(model: nn.Module) -> None:
     """Remove the hooks of all operations of the model."""
     for node in model.modules():
         if isinstance(node, ModuleNode):
-            # what is left is the None of the class
+            # the class attribute, None, is visible again
             vars(node).pop("op_hook", None)
 
 
@@ -49,8 +49,8 @@ def join(path: str, name: str) -> str:
 class AutogradLog:
     """The operations of one pass by autograd's sequence numbers.
 
-    An entry is (number, path) where an operation begins and (number, "") where it ends: an autograd node with
-    a number between the two was made by that operation.
+    Entries are (number, path) at the start and (number, "") at the end of an operation, which made all
+    autograd nodes with numbers in between.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class AutogradLog:
 
 
 def _next_number() -> int:
-    # a peek: the number that the next node of this thread will get
+    # the number of the next node of this thread, without using it up
     number: int = torch._C._autograd._get_sequence_nr()
     return number
 
@@ -80,8 +80,10 @@ def _next_number() -> int:
 class OpLog:
     """The operations of the architecture that ran in one pass.
 
-    `ran` holds them by path, `current` is the path of the running one, `expert_of` the expert of each token
-    by the path of an operation with weights within routed experts.
+    autograd: which operation made an autograd node.
+    ran: operations by path.
+    current: the path of the running one.
+    expert_of: the expert of each token, by the path of an operation with weights within routed experts.
     """
 
     def __init__(self) -> None:
@@ -110,7 +112,7 @@ class OpLog:
 
 @contextmanager
 def op_log(model: nn.Module, *, experts: bool = True) -> Iterator[OpLog]:
-    """Log every operation of the model that runs; without `experts` no tensor is held on to."""
+    """Log every operation of the model that runs; without `experts` no tensor is kept alive."""
     log = OpLog()
     nodes = {path: node for path, node in model.named_modules() if isinstance(node, ModuleNode)}
 

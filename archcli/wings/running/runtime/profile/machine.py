@@ -1,7 +1,7 @@
-"""The settings and state that a measurement depends on: of torch, the process, and a GPU by NVML.
+"""Settings and state that a measurement depends on: torch, the process, and a GPU by NVML.
 
-The state of a GPU by NVML: clocks, power, temperature, reasons of a lowered clock. It is read through torch
-and the module pynvml (package nvidia-ml-py); what is missing is left out.
+NVML gives clocks, power, temperature and reasons of a lowered clock, through torch and the module pynvml
+(package nvidia-ml-py). Readings that fail are left out.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import torch
 from archcli.wings.serving.recorded.machine import processor
 
 PRODUCTS = {"highest": "in fp32", "high": "in TF32", "medium": "in TF32"}
-"""What a GPU multiplies fp32 matrices in, by torch's name for how exact that is."""
+"""The format in which a GPU multiplies fp32 matrices, by torch's float32_matmul_precision."""
 
 
 def machine(device: str) -> dict[str, Any]:
-    """Settings of machine and torch that the figures depend on: versions, threads, processor."""
+    """Settings of machine and torch that affect timings: versions, threads, processor."""
     on_gpu = device.startswith("cuda")
     libraries = [
         name
@@ -64,9 +64,9 @@ def threads(number: int | None) -> Iterator[None]:
 
 
 def release_memory() -> None:
-    """Return freed memory to the system, though glibc is set to keep large blocks."""
+    """Return freed memory to the system, even if glibc is set to keep large blocks."""
     gc.collect()
-    # malloc_trim is glibc's own: musl has none
+    # malloc_trim is a function of glibc, which musl lacks
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)
@@ -91,7 +91,7 @@ def without_garbage_collection() -> Iterator[None]:
 def quiet_tracer() -> Iterator[None]:
     """Silence torch's tracer where it starts within the block: it reads its log level only once."""
     before = os.environ.get("KINETO_LOG_LEVEL")
-    # above every level that kineto writes at
+    # a level above all messages of Kineto
     os.environ["KINETO_LOG_LEVEL"] = before or "6"
     try:
         yield
@@ -129,18 +129,19 @@ def gpu_state(device: str) -> dict[str, Any] | None:
 def _readings(nvml: Any, place: torch.device) -> Iterator[tuple[str, Callable[[], Any]]]:
     def handle() -> Any:
         nvml.nvmlInit()
-        # by UUID: NVML numbers all cards, torch those of CUDA_VISIBLE_DEVICES
+        # by UUID: NVML numbers all GPUs, torch only those in CUDA_VISIBLE_DEVICES
         return nvml.nvmlDeviceGetHandleByUUID(f"GPU-{torch.cuda.get_device_properties(place).uuid}")
 
     yield "sm_clock_mhz", lambda: torch.cuda.clock_rate(place)
     yield "memory_clock_mhz", lambda: nvml.nvmlDeviceGetClockInfo(handle(), MEMORY_CLOCK)
-    yield "power_w", lambda: torch.cuda.power_draw(place) / 1e3  # it says milliwatts
+    # power_draw is in milliwatts
+    yield "power_w", lambda: torch.cuda.power_draw(place) / 1e3
     yield "temperature_c", lambda: torch.cuda.temperature(place)
     yield "slowed_by", lambda: _reasons(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle()))
 
 
 def _read(readings: dict[str, Callable[[], Any]], error: type[Exception]) -> Iterator[tuple[str, Any]]:
-    """The figures that this card, its driver and this release of NVML support."""
+    """The readings that this GPU, its driver and NVML support."""
     for name, read in readings.items():
         try:
             yield name, read()

@@ -1,4 +1,4 @@
-"""Recording a pass: plain and traced passes in turn, ranges by operation, then medians and sums.
+"""Record a pass: plain and traced passes in turn, ranges by operation, then medians and sums.
 
 Plain passes have no instrumentation and say how long the pass takes; traced ones say what shares its time.
 Their difference is reported, never scaled away. Medians come before sums: single passes vary by ten points,
@@ -50,7 +50,7 @@ from archcli.wings.serving.recorded.machine import usable_processors
 from archcli.wings.serving.recorded.operations import CallTime, ExecutedOp, OpKey, OpTime
 
 PREFIX = "archcli:"
-"""The start of a label, by which the walk through a trace tells it from torch's own ranges."""
+"""Prefix of archcli's labels in a trace, which torch's ranges lack."""
 
 
 class _LoggedRange:
@@ -60,7 +60,7 @@ class _LoggedRange:
 
     def __init__(self, log: AutogradLog, path: str) -> None:
         self.log, self.path = log, path
-        # record_function would pass through the dispatcher twice, in a pass that is timed
+        # not record_function, which calls the dispatcher twice: that would add to the timed pass
         self.range = torch._C._profiler._RecordFunctionFast(PREFIX + path)
 
     def __enter__(self) -> None:
@@ -93,7 +93,7 @@ def labelled(model: nn.Module) -> Iterator[AutogradLog]:
 
 
 PAIRS, FEWEST_PAIRS, BUDGET_S = 10, 3, 8.0
-"""Pairs of passes by default: so many, or as many as the time allows, at least three."""
+"""Default pairs of passes, the fewest, and the seconds after which no more begin."""
 Tick = Callable[[str, int, int], None]
 """A progress callback: (activity, done, total)."""
 
@@ -127,11 +127,11 @@ def record(
 ) -> Recording:
     """Warm up, take the census, time `pairs` of plain and traced passes; None times `most`, fewer if slow.
 
-    An interrupt after the first pair returns what there is as partial, before it is raised on. Under the name
-    `trace` the last traced pass is kept whole. On a GPU `hide_launch` puts each pass
-    behind a waiting kernel.
+    An interrupt after the first pair returns the recording so far, as partial.
+    trace: a name, under which the last traced pass is kept.
+    hide_launch: on a GPU, put a waiting kernel in front of each pass.
     """
-    # the load is read before the passes add to it
+    # read the load first: the passes add to it
     clock, load = clock_of(device, hide_launch=hide_launch), os.getloadavg()[0] / (os.cpu_count() or 1)
     warm_up(work, clock, tick)
     tick("counting operations", 0, 1)
@@ -171,7 +171,7 @@ def no_progress(what: str, done: int, total: int) -> None:
 
 
 def warm_up(work: Work, clock: Clock, tick: Tick = no_progress) -> None:
-    """Passes under the tracer, which is slow when it starts for the first time."""
+    """Run untimed passes, under the tracer, whose first start is slow."""
     with quiet_tracer(), tracing(clock):
         for i in range(clock.warm_ups):
             tick("warming up", i, clock.warm_ups)
@@ -179,20 +179,20 @@ def warm_up(work: Work, clock: Clock, tick: Tick = no_progress) -> None:
 
 
 def rounds(pairs: int | None, budget_s: float = BUDGET_S, most: int = PAIRS) -> Iterator[int]:
-    """Number the pairs to time: as many as asked for, else up to `most` within the time budget."""
+    """Number the pairs to time: `pairs`, else up to `most` within the time budget."""
     if pairs is not None:
         yield from range(pairs)
         return
     start = time.perf_counter()
     for i in range(most):
-        # stops before the pair that would end beyond the budget; i is above 0 here
+        # stop before a pair that would exceed the budget; i > 0, as FEWEST_PAIRS is
         if i >= FEWEST_PAIRS and (time.perf_counter() - start) * (i + 1) / i > budget_s:
             return
         yield i
 
 
 def traced_events(work: Work, clock: Clock) -> tuple[Run, list[Event], AutogradLog]:
-    """Trace one pass with labelled operations: its time, its events, and which operation made what."""
+    """Trace one pass with labelled operations: its time, events, and owners of autograd nodes."""
     with labelled(work.model) as log, tracing(clock) as trace:
         run = run_pass(work.step, clock)
     return run, list(events_of(trace)), log
@@ -260,9 +260,9 @@ def _differing(counted: list[Counter[OpKey]], census: Census) -> tuple[str, ...]
 
 
 def _executed(kept: list[Pair], census: Census) -> Iterator[ExecutedOp]:
-    """The census by time class; additions that the trace shows to be gradient sums are element-wise."""
+    """The census by time class; additions that are sums of gradients in the trace are element-wise."""
     class_at = _classes(census)
-    # the census cannot tell sums of gradients from other additions, and a trace can
+    # only a trace distinguishes sums of gradients from other additions
     sums = {(key.path, key.name) for key in kept[0].spent if key.phase == "sums"}
     for key, calls in sorted(census.calls.items()):
         place = (

@@ -1,4 +1,4 @@
-"""fvcore as a reference: multiply-adds by module, without those that it cannot count exactly."""
+"""Compare with fvcore: multiply-adds by module, except those that it cannot count exactly."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INEXACT = {
     "aten::mv",
     "aten::dot",
 }
-"""Contractions without a formula in fvcore, or with a rounded one (einsum): not compared."""
+"""Products without a formula in fvcore, or with a rounded one (einsum): not compared."""
 
 
 class FvcoreResults(NamedTuple):
@@ -51,7 +51,8 @@ def verify_fvcore(
         with _stubbed(model, untraced), _reading(model, inputs):
             values = [medium.values for medium in inputs.media]
             analysis = _analysis(model, (*inputs.tensors, *values))
-    except RuntimeError as problem:  # torch.jit does not know every operation on meta
+    # torch.jit cannot trace every operation on meta
+    except RuntimeError as problem:
         note = f"fvcore was not asked: it cannot trace this model on meta ({str(problem).splitlines()[0]})."
         return FvcoreResults([], [note], {})
     counts = _without_children({path: int(count) for path, count in analysis.by_module().items()}, 0)
@@ -84,9 +85,9 @@ def verify_fvcore(
 
 
 def _used_elsewhere(uncalled: Sequence[str], blocks: set[str], unread: set[str]) -> Iterator[str]:
-    """Modules without a call whose weights another one reads.
+    """Uncalled modules whose weights another module reads.
 
-    Not those that no output is made of, and no layers: one without a call reads images, and this is a text.
+    Not modules that no output depends on; and no layers: an uncalled layer reads images, and this is text.
     """
     apart = [MTP, *blocks.intersection(uncalled)]
     for path in uncalled:
@@ -100,7 +101,7 @@ def _within(path: str, tops: Iterable[str]) -> bool:
 
 
 def _convolutions(rows: Sequence[Row], layers: LayerIndex) -> dict[str, Any]:
-    """The shape or shapes that each convolution returns, by path, as torch.jit cannot trace one on meta."""
+    """The output shape(s) of each convolution, by path: torch.jit cannot trace one on meta."""
     returned: dict[str, Any] = {}
     for row in rows:
         if row.op.convolves and row.weights:
@@ -110,7 +111,7 @@ def _convolutions(rows: Sequence[Row], layers: LayerIndex) -> dict[str, Any]:
 
 @contextmanager
 def _stubbed(model: LanguageModel, returned: Mapping[str, Any]) -> Iterator[None]:
-    """Let modules return empty tensors of the given shapes within the block, in place of their forward."""
+    """Within the block, let modules return empty tensors of these shapes instead of their forward."""
     for path, shape in returned.items():
         vars(model.get_submodule(path))["forward"] = partial(_empty, shape)
     try:
@@ -122,7 +123,7 @@ def _stubbed(model: LanguageModel, returned: Mapping[str, Any]) -> Iterator[None
 
 @contextmanager
 def _reading(model: LanguageModel, inputs: Given) -> Iterator[None]:
-    """Let the model take the pieces of its media behind its tensors, as torch.jit hands on nothing else."""
+    """Within the block, let the model take media as further tensors: torch.jit passes only tensors."""
     sizes = [medium.medium for medium in inputs.media]
     if not sizes:
         yield
@@ -158,7 +159,7 @@ def _analysis(model: LanguageModel, inputs: Sequence[Any]) -> Any:
         jit_handles.matmul_flop_jit,
         jit_handles.bmm_flop_jit,
     )
-    # fvcore's default handles count norms and pools too, by conventions of its own
+    # fvcore's default handles count norms and pools too, by its own conventions
     analysis = FlopCountAnalysis(model, tuple(inputs)).clear_op_handles()
     analysis.set_op_handle(
         "aten::linear", linear, "aten::matmul", matmul, "aten::mm", matmul, "aten::bmm", product
@@ -173,7 +174,7 @@ def _analysis(model: LanguageModel, inputs: Sequence[Any]) -> Any:
 
 
 def _without_children(counts: Mapping[str, N], nothing: N) -> dict[str, N]:
-    """The count of each module less those of its children."""
+    """The count of each module without its children."""
     rest = dict(counts)
     for path, count in counts.items():
         if path:
@@ -198,7 +199,7 @@ def _by_module(
 
 
 def _is_unread(row: Row, counted: int) -> bool:
-    """Whether nothing reads what a row makes: no gradient flows to it, and fvcore has none of its FLOPs."""
+    """Whether the output of a row is unread: it gets no gradient, and fvcore counts no FLOPs for it."""
     return bool(row.parts) and not counted and not any(part.backward for part in row.parts)
 
 

@@ -23,7 +23,7 @@ class MediumFigures(Record):
 
 
 class PartTotals(Record):
-    """What only models of several parts have."""
+    """Totals that only multimodal models have."""
 
     by_part: NotRequired[
         Annotated[

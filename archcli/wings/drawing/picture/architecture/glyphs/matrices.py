@@ -23,13 +23,13 @@ from archcli.wings.drawing.picture.architecture.style import (
 SLOPE = 27.0
 """The height of a trapezoid."""
 HELD = 4.0
-"""Between a bar and the frame that says that it is cached."""
+"""Units between a bar and the dashed frame of a cached one."""
 MOST_TICKS, LEAST_TICK = 32, 3.0
-"""Heads are cut out of a bar where there are few, each at least so wide."""
+"""The most heads that are drawn as cuts of a bar, and the least width of one."""
 INSIDE, SLANTS = 8.0, (0.22, 0.42)
 """Room around a text in a trapezoid, and the share of its slant within the height of one line and of two."""
 FLARE, LONG = 3, 60.0
-"""A trapezoid whose output is so many times its input has little room inside or beside it for long texts."""
+"""Output / input of a trapezoid, and units of a text, from which on text is better above the bar."""
 CUT, GROUP_CUT = 0.8, 2.4
 NARROWEST, FEW_LINES = 3.0, 2
 
@@ -38,8 +38,9 @@ NARROWEST, FEW_LINES = 3.0, 2
 class Trapezoid(Glyph):
     """A product with a weight.
 
-    based: whether the bar of its inputs is drawn. ended: its output is the stream, a grey bar with a number.
-    short: where its text stands above its bar, how long it may be in one line; 0 where it stands beside it.
+    based: whether the bar of its inputs is drawn.
+    ended: its output is the residual stream, a grey bar with a number.
+    short: the longest line of a text above the bar; 0 for a text inside or beside the trapezoid.
     """
 
     bottom: bool = True
@@ -50,18 +51,18 @@ class Trapezoid(Glyph):
 
     @property
     def height(self) -> float:
-        """The trapezoid between its bars, the frame of what is cached, and the text above."""
+        """The height of trapezoid, bars, frame of a cached bar, and text above."""
         bars = self.bars * (BAR + 2) - 2 + (BAR if self.based else 0)
         return self.slope + bars + self.frame + (len(self.above) * LEADING if self.crowded else 0)
 
     @property
     def bars(self) -> int:
-        """How many equal products it stands for: two of a gate and what it gates."""
+        """The number of equal products that it stands for: two for gate and up."""
         return max(1, len(self.node.stacked))
 
     @property
     def frame(self) -> float:
-        """Room above the bar for the frame of what is cached, and for the number of the stream."""
+        """Room above the bar for the frame of a cached bar, and for the number of the stream."""
         cached = self.node.cached is not None or any(piece.cached for piece in self.node.pieces)
         return HELD if cached or self.ended else 0.0
 
@@ -89,7 +90,7 @@ class Trapezoid(Glyph):
 
     @property
     def name(self) -> Words:
-        """Its name and its numbers in a line."""
+        """Its name and its numbers in one line: `q 32 × 128`."""
         label = "router" if self.node.role == "router" else self.node.label
         if not label:
             return self.numbers
@@ -117,7 +118,7 @@ class Trapezoid(Glyph):
 
     @property
     def flared(self) -> bool:
-        """Whether it widens so much that its text stands better above its bar."""
+        """Whether it widens so much that its text is better above the bar."""
         wide = concrete(self.out) > FLARE * concrete(self.fed) and width_of(self.name) > LONG
         return wide and self.node.heads is not None
 
@@ -126,7 +127,7 @@ class Trapezoid(Glyph):
         return sum(concrete(piece.width.value) for piece in self.node.pieces) < concrete(self.out)
 
     def within(self, scale: float) -> tuple[Words, ...]:
-        """The lines in the trapezoid: all of its text, or its name, or nothing, by the room that there is."""
+        """The lines inside the trapezoid: all text, the name, or nothing, by the available room."""
         whole = (_dotted((self.name, *self.cache)), *self.facts[:1])
         if self._fits(whole, scale):
             return whole
@@ -139,18 +140,18 @@ class Trapezoid(Glyph):
 
     @property
     def facts(self) -> tuple[Words, ...]:
-        """What else is said of it, such as how equal products meet."""
+        """Further captions, such as how gate and up are joined."""
         router = (line_of(self.node.label),) if self.node.role == "router" else ()
         return (*router, *map(line_of, self.node.lines))
 
     @property
     def slope(self) -> float:
-        """The height of the trapezoid: higher where two lines may stand in it, or more beside it."""
+        """The height of the trapezoid: more for two lines inside it, or several beside it."""
         lines = 0 if self.ended or self.crowded else 1 + len(self.cache) + len(self.facts)
         return max(SLOPE + 12 * min(1, len(self.facts)), LEADING * lines - BAR)
 
     def right_lines(self, scale: float) -> tuple[Words, ...]:
-        """The lines on its right: what does not stand in it."""
+        """The lines to the right: text that is not inside."""
         if self.ended:
             return () if self.node.width is None else (line_of(self.node.width),)
         if self.crowded:
@@ -161,7 +162,7 @@ class Trapezoid(Glyph):
         return () if within else tuple(line for line in (self.name, *self.cache, *self.facts) if line)
 
     def rise(self, scale: float) -> float:
-        """Where its text stands inside, there is none between its bar and its edges."""
+        """The units that edges begin lower, as a text inside leaves the room above the bar empty."""
         return len(self.above) * LEADING if self.crowded and self.within(scale) else 0.0
 
     def reach(self, scale: float) -> Reach:
@@ -221,7 +222,7 @@ class Trapezoid(Glyph):
         return tuple(cuts)
 
     def _turned(self, left: Any, top: float, scale: Any) -> Shapes:
-        """Hatched in each head, or of the whole bar, as far as RoPE rotates it."""
+        """The hatched part of each head, or of the whole bar, that RoPE rotates."""
         turned, heads = self.node.turned, self.node.heads
         if turned is None or any(piece.rotated for piece in self.node.pieces):
             return ()
@@ -236,7 +237,7 @@ class Trapezoid(Glyph):
         )
 
     def _pieces(self, left: Any, top: float, scale: Any) -> Shapes:
-        """Hatched where a piece is rotated, cut between pieces, framed where it is cached."""
+        """Pieces: hatched if rotated, framed if cached, with cuts between them."""
         count = self.node.heads.count.value if self.node.heads is not None and self._per_head() else 1
         shapes: list[Any] = []
         ends = [left]
@@ -252,7 +253,7 @@ class Trapezoid(Glyph):
         return tuple(shapes)
 
     def _held(self, start: Any, end: Any, top: float) -> Any:
-        """The frame of what is cached."""
+        """The dashed frame of a cached bar."""
         off = HELD - 0.75
         width, height = end - start + 2 * off, BAR + 2 * off
         return rect(start - off, top - off, width, height, "held s-ink", 3, None, "cached")
@@ -287,7 +288,7 @@ def _piece(piece: Piece, left: Any, top: float, width: Any, *, first: bool) -> S
 
 
 def _cut(count: Any, width: Any, left: Any, top: float, scale: Any, thick: float) -> Many:
-    """Lines that cut a bar into so many equal pieces."""
+    """Lines that cut a bar into `count` equal pieces."""
     step = width * scale / count
     return Many(count - 1, lambda i: rect(left + (i + 1) * step - thick / 2, top, thick, BAR, "panel"))
 

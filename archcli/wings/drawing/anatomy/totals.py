@@ -1,4 +1,4 @@
-"""Totals of a model as its commands print them, from the rows of the forward that is drawn."""
+"""Totals of a model as `params`, `kvcache` and `flops` print them, from the rows of a drawing."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def parameter_totals(model: Model, rows: Sequence[WiredRow]) -> dict[str, Any]:
 
 
 def cache_totals(rows: Iterable[WiredRow]) -> tuple[Number, Number]:
-    """Bytes that `kvcache` counts of a sequence: for each token, and of states that do not grow."""
+    """(bytes per token, bytes of states of fixed size) of a sequence, as `kvcache` counts them."""
     growing: Number = 0
     constant: Number = 0
     for row in rows:
         kinds = {state.kind for state in row.states}
-        # what is made of an encoder's output neither grows nor is a state
+        # keys and values of an encoder's output grow with the source: they are not included
         if kinds and StateKind.SOURCE not in kinds:
             cached = cached_record(row)
             growing += cached["bytes_per_token"] * row.times

@@ -1,4 +1,4 @@
-"""Whisper."""
+"""Whisper: the encoder-decoder, its decoder alone, and its audio classifier."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ UNREAD = (
     "median_filter_width",
     "max_position_embeddings",  # each half has a key of its own
     "num_hidden_layers",
-    "scale_embedding",  # read by the class, and used nowhere
+    # the class reads it into an attribute, which nothing uses
+    "scale_embedding",
     "use_weighted_layer_sum",
     *(f"mask_{axis}_{what}" for axis in ("time", "feature") for what in ("prob", "length", "min_masks")),
 )
@@ -62,7 +63,7 @@ def _whisper(config: Config) -> Mapped:
 
 
 def _classifier(config: Config) -> Mapped:
-    """The encoder by itself, with the mean of what each position is projected to and a classifier."""
+    """The encoder, a projection of each position, their mean, and a classifier."""
     config.ignore("vocab_size", "max_target_positions", "decoder_layers", "decoder_attention_heads")
     config.ignore("decoder_ffn_dim", "tie_word_embeddings", "label2id")
     config.only("use_weighted_layer_sum", False, default=False)

@@ -17,13 +17,13 @@ from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.memory.settings import MemorySettings
 
 OF_TORCH = ("attention", "backend")
-"""Options that speak of eager torch alone."""
+"""Options of eager torch, which imply --engine none."""
 DEFAULTS = MemorySettings()
 
 
 def take_format(options: Any, engine: str | None) -> None:
-    """Take a word for the format of a question, such as 4bit, as the users of the engine do."""
-    # a question is a frozen record, and this is a part of its making
+    """Replace a word such as 4bit by the format that users of the engine mean by it."""
+    # called by __post_init__ of a frozen record
     object.__setattr__(options, "dtype", in_engine(options.dtype, engine))
 
 
@@ -81,7 +81,8 @@ def run_by_engine(
         what = f"{changed[0]} is of eager torch, and --engine is {name}"
         raise ArchError(what, f"--engine none, or leave {changed[0].split()[0]} out")
     if kv_dtype == settings.dtype and not engine.serves and settings.phase in CACHING:
-        kv_dtype = None  # of the type that it grows in any case
+        # the dtype that a cache has without an engine anyway
+        kv_dtype = None
     if kv_dtype is not None:
         if not engine.serves:
             what = f"--kv-dtype is of an engine's cache, and {_without(engine, settings.phase)}"
@@ -93,13 +94,13 @@ def run_by_engine(
     chunk = settings.chunk
     if chunk is None and settings.phase in {"prefill", "serve"}:
         chunk = engine.chunk
-    # eager torch grows a cache of the type that it computes in
+    # eager torch keeps the cache in the dtype in which it computes
     cache_dtype = kv_dtype or (settings.cache_dtype if engine.serves else None)
     return replace(settings, engine=engine, chunk=chunk, cache_dtype=cache_dtype)
 
 
 def _without(engine: InferenceEngine, phase: str) -> str:
-    """Why there is no cache of a type of its own."""
+    """The reason why the cache has no dtype of its own."""
     if engine.name == "none":
         return f"the phase is {phase} without an engine"
     return f"{engine.title} grows one of the type that it computes in"

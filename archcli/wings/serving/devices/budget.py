@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from archcli.wings.serving.recorded.cuda_driver import LocalGpu
 
 FORGOT_UNIT = re.compile(r"\d{1,6}(\.\d{1,6})?", re.ASCII)
-"""An amount below a million without a unit: nobody means bytes."""
+"""A number below a million without a unit: refused, as nobody means so few bytes."""
 SIZE_ALONE = re.compile(r"\d{1,6}(?:\.\d+)?\s*(?:[KMGT]i?B|G)|\d{7,15}B", re.ASCII | re.IGNORECASE)
 """A memory in the place of a device: 24GB, but not 5070 Ti."""
 OF_MEMORY = re.compile(r"(?:\s+(?:of|gpu|video|unified))*\s+(?:v?ram|memory)", re.IGNORECASE)
@@ -29,7 +29,8 @@ class Budget(NamedTuple):
     """Memory to fit into: of a device, of several alike, or an amount.
 
     memory_bytes: of each, with its certainty (A, B, C) and source.
-    kind: gpu, tpu, accelerator or cpu. architecture, link: such as sm_90 and nvlink; empty where unknown.
+    kind: gpu, tpu, accelerator or cpu.
+    architecture, link: such as sm_90 and nvlink; empty where unknown.
     datasheet: the other figures of a named device.
     """
 
@@ -89,7 +90,7 @@ def size_alone(name: str) -> str:
 
 
 def device_note(device: str) -> str:
-    """A note on what `[N×]NAME` was taken for; empty where it means one device of one memory, or none."""
+    """A note if `[N×]NAME` is ambiguous: several devices, several sizes of memory, or a memory alone."""
     _, name = split_count(device)
     if size_alone(name):
         return f"{name} is a memory alone: what speed and which formats its device has is not known"

@@ -34,7 +34,7 @@ KINDS: Mapping[str, str] = {
     # in the devices' YAML the constants of additions: nothing nearer was measured
     TimeClass.MOVEMENT: "movement",
 }
-"""Kinds of kernels by class; `kind_of` tells the kinds of all others by their names."""
+"""Kinds of kernels by class; `kind_of` finds the kinds of all others by name."""
 
 
 NO_TERMS = Terms(0.0, 0.0, 0.0)
@@ -59,15 +59,15 @@ class Seconds(NamedTuple):
 
     @classmethod
     def within(cls, floor: float, expected: float, low: float, high: float) -> Seconds:
-        """Seconds whose range is given as shares of the expected ones."""
+        """Seconds with a range, given as multiples of the expected ones."""
         return cls(floor, expected, low * expected, high * expected, is_calibrated=True)
 
     def plus(self, further: Seconds) -> Seconds:
-        """Both, one after the other."""
+        """The sum of both."""
         return Seconds(
             self.floor + further.floor,
             self.expected + further.expected,
-            # as if all kernels erred the same way: the range of a pass is wide rather than narrow
+            # ends add up as if all errors had the same sign: the range of a pass is rather too wide
             self.low + further.low,
             self.high + further.high,
             self.is_calibrated or further.is_calibrated,
@@ -79,14 +79,14 @@ class Seconds(NamedTuple):
         return Seconds(times * floor, times * expected, times * low, times * high, is_calibrated)
 
     def overlapped(self, further: Seconds) -> Seconds:
-        """Both at once, as long as the longer one; unchanged without constants."""
+        """The longer of two that run at once; unchanged without constants."""
         if not self.is_calibrated:
             return self
         floor, expected, low, high = (max(pair) for pair in zip(self[:4], further[:4], strict=True))
         return Seconds(floor, expected, low, high, is_calibrated=True)
 
     def beyond(self, further: Seconds) -> Seconds:
-        """What each of the seconds is more than `further`, 0 where they are less."""
+        """Each of the seconds minus those of `further`, at least 0."""
         return Seconds(
             max(0.0, self.floor - further.floor),
             max(0.0, self.expected - further.expected),
@@ -106,10 +106,10 @@ COPIES = 4
 
 
 def chunked(slowest: Seconds, others: Seconds, chunks: int) -> Seconds:
-    """What the slowest device waits in a prompt of so many chunks, given the times of the whole prompt.
+    """Seconds that the slowest device waits in a prompt of `chunks` chunks, by times of the whole prompt.
 
-    Chunks follow one another through the devices, as batches through a pipeline: the slowest waits for the
-    first and after the last. More than COPIES of them are not under way at once, which more devices wait for.
+    Chunks pass through the devices as through a pipeline: the slowest device waits before the first chunk and
+    after the last. At most COPIES chunks are in flight, so that with more devices each round waits too.
     """
     rounds = (chunks - 1) // COPIES
     stalled = slowest.plus(others).beyond(slowest.scaled(COPIES)).scaled(rounds)
@@ -127,7 +127,7 @@ class KernelTime(NamedTuple):
 def narrowed(kernel: KernelCost, dtype: str) -> KernelCost:
     """A matrix product that reads, computes and writes in a narrower dtype."""
     part = WIDTHS[dtype] / WIDTHS[kernel.dtype]
-    # one number in 4 bits is a byte, too
+    # at least 1: a single element of 4 bits would round to 0 bytes
     read, written = round(part * kernel.read), max(1, round(part * kernel.written))
     return kernel._replace(read=read, written=written, dtype=dtype)
 
@@ -137,10 +137,10 @@ def kind_of(op_class: str, name: str) -> str:
     # the name of a call of the framework is its kind
     if op_class == TimeClass.FRAMEWORK:
         return name
-    # before the class: a lookup has constants of its own, whatever operation makes it
+    # by name before class: a lookup has its own constants, in any operation
     if name in GATHERS:
         return "gather"
-    # an operation of products launches copies and fills as well, which are no products
+    # an operation with products also launches copies and fills, which are no products
     if op_class in KINDS and (KINDS[op_class] != PRODUCTS or is_product(name)):
         return KINDS[op_class]
     if name in ADDITIONS:
@@ -163,9 +163,9 @@ OF_PRODUCTS: Mapping[str, Callable[[Efficiency, str], KernelConstants | None]] =
 class Roofline(NamedTuple):
     """The terms of a kernel by a device's rates alone, and the kind whose constants it has.
 
-    bare: at the peak and the rate of memory; constants are fractions of these.
-    floor: the same, but bytes that fit into the cache at its rate; nothing is faster.
-    least: the least of each expected term.
+    bare: terms at peak and bandwidth; constants are fractions of these.
+    floor: as bare, but bytes that fit into the cache at its rate: nothing is faster.
+    least: the least value of each expected term.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Build: an architecture as an ordinary nn.Module tree, with the names and shapes that are counted."""
+"""Build an architecture as a tree of nn.Module, with the names and shapes that are counted."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ class BuildTape(NodeTape):
     ) -> None:
         super().__init__(node)
         self.path, self.n_experts, self.is_own = path, n_experts, is_own
-        self.first = {} if first is None else first  # by key, the node whose weights later ones share
+        # by key: the first node, whose weights later nodes share
+        self.first = {} if first is None else first
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Register the op's leaf, run it, compare shapes."""
@@ -60,7 +61,8 @@ class BuildTape(NodeTape):
             reason = str(problem).splitlines()[0]
             raise MismatchError(path, f"{type(op).__name__} runs", "yes", reason) from problem
         promised, real = rounded_shape(op.shape(*shapes)), tree_map(lambda x: x.shape, Tensor, out)
-        on_data = op.expected and not xs[0].value.is_meta  # its size depends on values
+        # the size of some outputs depends on values, as tokens of an expert: counted as expected on average
+        on_data = op.expected and not xs[0].value.is_meta
         if promised != real and not on_data:
             raise MismatchError(path, f"shape of {type(op).__name__}", str(promised), str(real))
         return out
@@ -78,7 +80,7 @@ class BuildTape(NodeTape):
         return self
 
     def unshared(self) -> BuildTape:
-        """A tape that makes leaves in this node, though the others are of the node that lends them."""
+        """A tape that makes leaves in this node, even if its other leaves are lent by another node."""
         return BuildTape(self.node, self.path, self.n_experts, self.first, is_own=True)
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
@@ -138,8 +140,9 @@ class BuildTape(NodeTape):
 class Cache(NamedTuple):
     """The cache of all layers after `length` tokens; owned by the caller, replaced at every step.
 
-    `moved` is how much lower the next position is than `length`: where rotary positions go by rows and
-    columns, an image takes fewer positions than it has tokens.
+    layers: the states.
+    moved: length - next position: with rotary positions by rows and columns an image takes fewer positions
+    than tokens.
     """
 
     length: int = 0
@@ -230,7 +233,7 @@ class LanguageModel(ModuleNode):
         return self.step(token, cache)
 
     def _moved(self, media: Media) -> int:
-        """How many positions fewer than tokens these media take."""
+        """Tokens minus positions of these media."""
         from archcli.wings.running.runtime.model.media import fewer_positions  # of models with towers alone
 
         return fewer_positions(self.spec, media)
@@ -263,7 +266,7 @@ def build_model(
     """
     whole = spec.adapted
     model = LanguageModel(whole, EAGER if attention == "eager" else FUSED)
-    # no_grad: this forward only makes leaves, and nobody needs its graph
+    # no_grad: this forward only creates the leaves
     with default_dtype(dtype), torch.device("meta"), torch.no_grad():
         tape = BuildTape(model, "", None)
         # training runs the layers of multi-token prediction, which no other pass does
@@ -304,14 +307,14 @@ def _present(**inputs: torch.Tensor | None) -> dict[str, torch.Tensor]:
 
 
 def _materialized(model: LanguageModel, device: str) -> LanguageModel:
-    """Allocate the weights on the device and initialise every leaf; ArchError where the CPU lacks memory."""
+    """Allocate and initialise the weights on the device; ArchError if the CPU lacks memory."""
     # Linux promises more memory than it has and kills the process later; a GPU refuses at once
     if torch.device(device).type == "cpu":
         _require_memory(model)
     model.to_empty(device=device)
     leaves: Any = model.modules()
     for leaf in leaves:
-        # to_empty leaves whatever was in memory; nodes and containers own nothing to reset
+        # to_empty leaves weights uninitialised; nodes and containers own none
         if hasattr(leaf, "reset_parameters"):
             leaf.reset_parameters()
     return model

@@ -16,13 +16,13 @@ from archcli.graph import Op
 
 HAS_GROUPED = hasattr(torch.nn.functional, "grouped_mm")
 GROUPED = frozenset({torch.float32, torch.bfloat16, torch.float16})
-"""Number types that torch's grouped product takes, where there is one."""
+"""Dtypes that torch's grouped_mm takes."""
 
 ON_META = "grouped_on_meta"
-"""The grouped form of experts, on the meta device too."""
+"""The form of experts that uses grouped products on the meta device too."""
 
 ALIGNED = 16
-"""Bytes whose multiples torch's grouped product wants rows and tensors to begin at."""
+"""Alignment in bytes of rows and tensors that torch's grouped_mm requires."""
 
 
 def leaf_of(op: Op, shapes: list[Any], n_experts: int | None) -> nn.Module | None:
@@ -46,7 +46,7 @@ class TokenBatchNorm(nn.BatchNorm1d):
         # BatchNorm1d has its channels on axis 1, ours are on the last
         tokens = x.flatten(0, -2)
         if x.is_meta and tokens.shape[0] == 1:
-            # a build on meta asks for the shape alone, and torch refuses to train with one value a channel
+            # torch refuses to train with one value per channel; a build on meta needs only the shape
             return torch.empty_like(x)
         return super().forward(tokens).view_as(x)
 
@@ -84,13 +84,14 @@ class Assignment:
     def sizes(self, n_experts: int) -> torch.Tensor:
         """Numbers of tokens [E]."""
         if self._sizes is None and _is_shape_alone(self.expert_of):
-            self._sizes = self.expert_of.new_empty(n_experts)  # bincount wants values
+            # bincount needs values
+            self._sizes = self.expert_of.new_empty(n_experts)
         elif self._sizes is None:
             self._sizes = torch.bincount(self.expert_of, minlength=n_experts)
         return self._sizes
 
     def lengths(self, n_experts: int) -> list[int]:
-        """Numbers of tokens, read back; of an even spread where tensors have no values."""
+        """Numbers of tokens as Python ints; evenly distributed if tensors have no values."""
         if _is_shape_alone(self.expert_of):
             tokens, more = divmod(len(self.expert_of), n_experts)
             return [tokens + (i < more) for i in range(n_experts)]
@@ -100,7 +101,7 @@ class Assignment:
     def ends(self, n_experts: int) -> torch.Tensor:
         """Ends of the experts' tokens [E]."""
         if self._ends is None:
-            # torch's grouped_mm takes its offsets in int32 alone
+            # torch's grouped_mm takes offsets only in int32
             self._ends = self.sizes(n_experts).cumsum(0, dtype=torch.int32)
         return self._ends
 

@@ -1,4 +1,4 @@
-"""One watched run of a module of one's own, on fake or real tensors, forward or with its backward."""
+"""One watched run of a user's own module, on fake or real tensors, with or without a backward."""
 
 from __future__ import annotations
 
@@ -34,8 +34,11 @@ TRAIN = "train"
 class OwnCall:
     """A call of a module.
 
-    args, kwargs: its arguments. source: the module's origin in words.
-    method: the called one. phase: forward or train. run_on: meta, cpu or cuda.
+    args, kwargs: its arguments.
+    source: the module's origin, as text.
+    method: the called method.
+    phase: forward or train.
+    run_on: meta, cpu or cuda.
     loss: a function of the output; None for the loss in the output, else its sum.
     """
 
@@ -59,7 +62,7 @@ class OwnCall:
         return [f"{name}={form_text(x.dtype, x.shape)}" for name, value in named for x in tensors_in(value)]
 
     def typed(self) -> list[str]:
-        """The same, or the types of arguments where there is no tensor, as `input=ndarray`."""
+        """As `described`; without tensors the types of arguments, as `input=ndarray`."""
         named = [*zip(self.parameter_names(), self.args, strict=False), *self.kwargs.items()]
         return self.described() or [f"{name}={type(value).__name__}" for name, value in named]
 
@@ -74,7 +77,7 @@ class OwnCall:
         yield from (f"input{i}" for i in range(len(names), len(self.args)))
 
     def checked(self) -> OwnCall:
-        """The same. Raises ArchError where the method takes other arguments, or nothing can be watched."""
+        """The call itself. Raises ArchError for wrong arguments, and for modules that cannot be watched."""
         _require_watchable(self.module)
         _require_shapes(self.module)
         signature = _signature(self.module, self.method)
@@ -96,7 +99,7 @@ class OwnCall:
 
 
 def _example(module: nn.Module, takes: Iterable[str]) -> str:
-    """A hint that says what a method takes, and how its first input is stated."""
+    """A hint: the arguments of a method, and an example of its first input."""
     names = list(takes)
     if not names:
         return "it takes nothing"
@@ -113,7 +116,7 @@ def usual_dtype(module: nn.Module) -> str:
 
 
 def _require_watchable(module: nn.Module) -> None:
-    """Raise ArchError for modules whose calls are not Python's."""
+    """Raise ArchError for modules whose calls do not run in Python (TorchScript)."""
     for path, child in module.named_modules():
         if isinstance(child, torch.jit.ScriptModule):
             what = f"{path or 'the module'} is compiled by TorchScript, and its calls cannot be watched"
@@ -121,7 +124,7 @@ def _require_watchable(module: nn.Module) -> None:
 
 
 def _require_shapes(module: nn.Module) -> None:
-    """Raise ArchError for weights without a shape."""
+    """Raise ArchError for lazy weights, which have no shape yet."""
     for name, weight in module.named_parameters():
         if is_lazy(weight):
             raise ArchError(f"{name} has no shape before the first call", "call the module once")
@@ -147,14 +150,14 @@ def form_text(dtype: torch.dtype, shape: Sequence[int]) -> str:
 
 
 class Ran(NamedTuple):
-    """What a watched run leaves: the watch, and the memory where it was asked for."""
+    """The result of a watched run: the watch, and the memory if it was measured."""
 
     watch: ModuleWatch
     memory: StepMemory | None
 
 
 def run_module(call: OwnCall, *, memory: bool = False) -> ModuleRun:
-    """Run a module once and read its rows; it stays as it was. Raises ArchError where it cannot run."""
+    """Run a module once and read its rows; the module is unchanged. Raises ArchError if it fails."""
     call = call.checked()
     ran = _watched(call, memory=memory)
     counts = ran.watch.uncounted.items()
@@ -194,7 +197,7 @@ def _record(call: OwnCall, visits: Sequence[Visit]) -> ModuleRun:
 
 
 def _attention(visits: Sequence[Visit]) -> Iterator[AttentionCalls]:
-    """Calls of attention kernels by what is known of their masks."""
+    """Calls of attention kernels by their mask: none, causal, given or unknown."""
     costs = [op.cost for visit in visits for op in visit.ran if op.cost.mask]
     for mask in dict.fromkeys(cost.mask for cost in costs):
         of_mask = [cost for cost in costs if cost.mask == mask]
@@ -243,7 +246,7 @@ def one_pass(call: OwnCall, inputs: Any, live: LiveStorages | None = None) -> in
         kept = 0 if live is None else live.now
         if call.trains:
             loss = (call.loss or loss_of)(out)
-            # as a training loop does: a name for the output would keep it alive through the backward
+            # a training loop holds no output during the backward: a reference would keep it alive
             del out
             if not torch.is_tensor(loss) or loss.numel() != 1:
                 raise ArchError("the loss is no tensor of one element", "out.mean() is one")
@@ -292,7 +295,7 @@ def _memory(call: OwnCall, call_inputs: Any, live: LiveStorages, kept: int) -> S
 
 
 def _inputs_in(inputs: Any) -> list[torch.Tensor]:
-    """The tensors among arguments, those that an object of a class holds included."""
+    """The tensors among arguments, and in attributes of objects among these."""
     held = [vars(x) for x in tree_leaves(inputs) if "__dict__" in dir(x) and not torch.is_tensor(x)]
     return tensors_in((inputs, held))
 
@@ -316,7 +319,7 @@ def as_asked(call: OwnCall) -> Iterator[None]:
     real = call.run_on != "meta"
     buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers() if real]
     fast = torch.backends.mha.get_fastpath_enabled()
-    # in its place run the operations that it stands for, which have formulas
+    # the fast path is one fused operation without a formula: run its parts, which have formulas
     torch.backends.mha.set_fastpath_enabled(False)
     module.train(call.trains)
     for weight in grads:
@@ -337,7 +340,7 @@ def as_asked(call: OwnCall) -> Iterator[None]:
 
 @contextmanager
 def _flex_attention_uncompiled() -> Iterator[None]:
-    """Let flex_attention run within the block as it is: it compiles itself, and then cannot be watched."""
+    """Keep flex_attention from compiling itself within the block: compiled calls cannot be watched."""
     flex: Any = sys.modules.get("torch.nn.attention.flex_attention")
     name = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"  # not in every version of torch
     if flex is None or name not in vars(flex):

@@ -1,4 +1,4 @@
-"""Read each operation's memory off its `run`, once for all alike calls."""
+"""A cache of operations' memory: equal calls are traced once."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from archcli.wings.serving.launches.log import NOT_KNOWN
 from archcli.wings.serving.launches.memory.op_memory import model_dtype, op_memory
 
 MOST_KNOWN = 1 << 16
-"""The most calls to remember: more than those of a thousand different layers."""
+"""The most cached calls: more than a thousand different layers make."""
 _known: dict[Hashable, OpMemory] = {}
 
 
 class OpReader:
     """Reads the tensors that a call keeps for its backward, and the storages of its outputs.
 
-    Numbers that stand for many candidates, and formulas, are known by identity as long as the pass lasts: an
-    equal one may not be equal of all candidates. `values` are those of a formula's symbols.
+    Formulas, and numbers of many candidates, are compared by identity, within one pass: numbers that are
+    equal for the first candidate may differ for others. `values`: of a formula's symbols.
     """
 
     def __init__(self, values: Mapping[Any, int] | None = None) -> None:
@@ -47,7 +47,8 @@ class OpReader:
             if len(known) >= MOST_KNOWN:
                 known.clear()
             memory = known[key] = self._computed(op, call, shapes, alive=alive)
-            self._held += held  # an id is that of its number while this holds it
+            # hold these numbers: the key has their ids, which Python reuses once they are freed
+            self._held += held
         kept = op.kept(call, *shapes)
         return memory if kept is None else memory._replace(kept=kept)
 

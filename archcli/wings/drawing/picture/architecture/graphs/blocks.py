@@ -1,4 +1,4 @@
-"""Blocks of a layered graph: slots that stand straight over one another."""
+"""Blocks of a layered graph: slots in one vertical line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Names: TypeAlias = AbstractSet[str]
 class Blocks:
     """Slots in blocks: the block of each slot, the slots of each block, and the neighbours of each slot.
 
-    `order` are the blocks from left to right, each after all that stand left of it.
+    order: the blocks from left to right, each after all to its left.
     """
 
     of: dict[str, int]
@@ -28,10 +28,10 @@ class Blocks:
 
 
 def blocks_of(layers: Layers, rings: Names = frozenset(), centred: Names = frozenset()) -> Blocks:
-    """Slots joined by what should be a straight line, of which no two cross.
+    """Join slots whose edge should be straight, so that no two such edges cross.
 
-    A ring stands over the first of its branches, and others reach it from its sides. What is `centred` stands
-    in the middle of all that it reads.
+    A ring stands above its first branch; others reach it from the side. A `centred` slot stands above the
+    middle of its inputs.
     """
     up: dict[str, str] = {}
     taken: set[str] = set()
@@ -67,13 +67,13 @@ def _straight(layers: Layers, rings: Names, centred: Names) -> Iterator[tuple[st
 
 
 def _urgency(layers: Layers, low: str, high: str) -> tuple[bool, int]:
-    """The spine first, then long edges."""
+    """A sort key: edges of the spine first, then long edges."""
     passing = layers.slots[low].passing + layers.slots[high].passing
     return low not in layers.pinned, -passing
 
 
 def _crosses(layers: Layers, up: Mapping[str, str], low: str, high: str) -> bool:
-    """Whether a straight line from `low` to `high` would cross one of those that are already straight."""
+    """Whether a straight edge from `low` to `high` would cross another straight one."""
     lows = layers.ranks[layers.slots[low].rank]
     highs = layers.ranks[layers.slots[high].rank]
     return any(

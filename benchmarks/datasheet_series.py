@@ -15,7 +15,7 @@ from datasheet_tables.intel import INTEL
 from datasheet_tables.jetson import JETSON
 from datasheet_tables.nvidia import NVIDIA
 
-MAKERS = ("geforce ", "quadro ", "radeon instinct ", "radeon ", "tesla ")
+MAKERS = ("geforce ", "quadro ", "radeon instinct ", "radeon pro ", "radeon ", "tesla ")
 OF_QUADRO = ("rtx", "gv", "gp")
 
 

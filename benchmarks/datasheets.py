@@ -60,7 +60,9 @@ def text_of(series: Series, known: dict[str, Any]) -> str:
     if series.architecture:
         lines.append(f"architecture: {series.architecture}")
     lines += [f'source: "{VERSION}; {series.document}"', "certainty: B"]
-    lines += [f'{key}: "{value}"' for key, value in series.head.items()]
+    lines += [
+        f"{key}: {value}" if value.isdigit() else f'{key}: "{value}"' for key, value in series.head.items()
+    ]
     lines.append("variants:")
     for name, row, own in series.rows():
         lines += [f"  {name}:", f"    {{{', '.join(figures(series, known[row], own))}}}"]

@@ -15,7 +15,10 @@ JETSON: dict[str, tuple[Any, ...]] = {
 Jetson AGX Xavier 32 GB = jetson-agx-xavier | memory_sizes: [16gb, 32gb]
 Jetson Xavier NX 16 GB = jetson-xavier-nx | memory_sizes: [8gb, 16gb]
 """,
-        {"remark": "no bf16; memory is shared with the processor, which needs some of it"},
+        {
+            "devices_per_node": "1",
+            "remark": "no bf16; memory is shared with the processor, which needs some of it",
+        },
     ),
     "jetson-oldest": (
         "sm_53",
@@ -25,7 +28,10 @@ Jetson Xavier NX 16 GB = jetson-xavier-nx | memory_sizes: [8gb, 16gb]
 Jetson Nano
 Jetson TX2 | architecture: sm_62
 """,
-        {"remark": "no matrix engines, no bf16; memory is shared with the processor"},
+        {
+            "devices_per_node": "1",
+            "remark": "no matrix engines, no bf16; memory is shared with the processor",
+        },
     ),
     "jetson-orin-more": (
         "sm_87",
@@ -38,6 +44,6 @@ Jetson Orin Nano 4 GB
 Jetson Orin Nano 8 GB
 Jetson Orin Nano Super
 """,
-        {"remark": "memory is shared with the processor, which needs some of it"},
+        {"devices_per_node": "1", "remark": "memory is shared with the processor, which needs some of it"},
     ),
 }

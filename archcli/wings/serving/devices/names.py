@@ -34,6 +34,8 @@ PLAIN = (
     (re.compile(r"\bmax[\s_-]+q\b"), "maxq"),
 )
 """Series words that tell no device from another, and what laptops' are called."""
+SERIES = re.compile(r"quadro|pro|core|ryzen|mobile|notebook|max|\(|@")
+"""What one of these begins with."""
 BEFORE = re.compile(
     r"(nvidia|amd|apple|geforce|radeon|instinct|rtx|rx|arc|jetson|gtx|ryzen|threadripper(pro)?|epyc|xeon"
     r"|i[3579](?=1\d{4}))+(?=.)"
@@ -191,7 +193,7 @@ def _name_parts(name: str) -> list[str]:
     text = re.sub(r"(\d)\s*gi?b\b", r"\1gb", MAC.sub(" ", name.lower()))
     # 24G is a memory, A10G a device
     text = re.sub(r"(?<![a-z\d])(\d+)\s*g\b", r"\1gb", text)
-    for pattern, plain in PLAIN:
+    for pattern, plain in PLAIN if SERIES.search(text) else ():
         text = pattern.sub(plain, text)
     parts = (re.sub(r"sxm\d", "sxm", word) for word in re.findall(r"[^\W_]+", text))
     # H100 80GB HBM3 is what the driver says

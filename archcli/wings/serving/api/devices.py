@@ -11,6 +11,7 @@ from archcli.errors import ArchError, quote
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.presets import number_of, select
 from archcli.units import binary_bytes
+from archcli.wings.serving.api.known_device.listed import ListedDevice, listed_devices
 from archcli.wings.serving.devices.datasheet import (
     CERTAINTIES,
     FIGURES,
@@ -18,7 +19,6 @@ from archcli.wings.serving.devices.datasheet import (
     device_named,
     load_datasheet,
 )
-from archcli.wings.serving.devices.datasheet import devices as names_of_devices
 from archcli.wings.serving.devices.efficiency import GROUPS
 from archcli.wings.serving.devices.instances import instance_of
 from archcli.wings.serving.devices.names import LOCAL, is_file, is_listed_name, split_count
@@ -133,29 +133,25 @@ def _datasheet(text: str) -> Datasheet:
 
 
 def _list_report(where: Sequence[str], sort: str | None) -> Report:
-    sheets = {name: load_datasheet(name) for name in names_of_devices()}
-    rows = select([_record(sheet) for sheet in sheets.values()], CONDITIONS, where, sort)
+    listed = {device.name: device for device in listed_devices()}
+    rows = select([_record(device) for device in listed.values()], CONDITIONS, where, sort)
     inputs = {key: value for key, value in (("where", list(where)), ("sort", sort)) if value}
     notes = () if rows else ("no device meets the conditions.",)
-    table = Table("", COLUMNS, [_shown(row, sheets[row["name"]]) for row in rows])
+    # estimates are printed with `~`
+    shown = [row | {"estimates": listed[row["name"]].estimates} for row in rows]
+    table = Table("", COLUMNS, shown)
     totals = {"devices": len(rows)}
-    headline = number_of("devices", len(rows), len(sheets), where)
+    headline = number_of("devices", len(rows), len(listed), where)
     keys = (*TEXTS, *FIGURES)
     return Report(
         "devices", {}, inputs, CONVENTION, totals, rows, (table,), notes, keys=keys, headline=headline
     )
 
 
-def _record(device: Datasheet) -> dict[str, Any]:
+def _record(device: ListedDevice) -> dict[str, Any]:
     """A record of texts and figures; a figure that is not known is None."""
     texts = {key: getattr(device, key) for key in TEXTS}
-    return texts | {key: device.figures[key].value if key in device.figures else None for key in FIGURES}
-
-
-def _shown(record: dict[str, Any], device: Datasheet) -> dict[str, Any]:
-    """The record of a device with the keys of its estimates, which are printed with `~`."""
-    estimates = [key for key, figure in device.figures.items() if figure.certainty == ESTIMATED]
-    return record | {"estimates": estimates}
+    return texts | {key: device.figures.get(key) for key in FIGURES}
 
 
 def _datasheet_report(device: Datasheet) -> Report:

@@ -22,7 +22,7 @@ from archcli.wings.serving.memory.plan import DEVICES_PER_NODE, DeviceMemory, Fa
 if TYPE_CHECKING:
     from archcli.measure.kvcache.engine import InferenceEngine
     from archcli.wings.serving.devices.budget import Budget
-    from archcli.wings.serving.devices.datasheet import Datasheet, SourcedFigure
+    from archcli.wings.serving.devices.datasheet import Datasheet
     from archcli.wings.serving.predict.answers.question import PredictedDevice
     from archcli.wings.serving.predict.constants import Rates
     from archcli.wings.serving.predict.engine_kernels.clock import EngineClock
@@ -48,6 +48,7 @@ class KnownDevice:
     def memory(self) -> DeviceMemory:
         """The memory that a model is to fit into: bytes, number of devices, usual software."""
         budget, sheet = self.budget, self.budget.datasheet
+        figures = None if sheet is None else {key: figure.value for key, figure in sheet.figures.items()}
         return DeviceMemory(
             budget.name,
             budget.memory_bytes,
@@ -57,8 +58,8 @@ class KnownDevice:
             budget.source,
             stated=budget.is_stated,
             family=_family(budget),
-            per_node=DEVICES_PER_NODE if sheet is None else devices_per_node(sheet.figures),
-            figures=None if sheet is None else frozenset(sheet.figures),
+            per_node=DEVICES_PER_NODE if figures is None else devices_per_node(figures),
+            figures=None if figures is None else frozenset(figures),
             of_servers=budget.link.startswith(LINKS_OF_SERVERS),
         )
 
@@ -128,25 +129,24 @@ def _family(budget: Budget) -> Family:
     return "metal" if budget.datasheet is not None and budget.datasheet.vendor == "Apple" else "gpu"
 
 
-def devices_per_node(figures: Mapping[str, SourcedFigure]) -> int:
-    """The number of devices that a link joins: of the datasheet, else 1 without a link, else a board's."""
+def devices_per_node(figures: Mapping[str, float]) -> int:
+    """How many devices a link joins: as stated, 1 of those without a link, else as many as on a board."""
     if "devices_per_node" in figures:
-        return int(figures["devices_per_node"].value)
+        return int(figures["devices_per_node"])
     return DEVICES_PER_NODE if "link_gb_s" in figures else 1
 
 
 def known_gpus() -> tuple[DeviceMemory, ...]:
-    """The GPUs of `archcli devices` with known memory; one of those equal in memory and architecture."""
-    from archcli.wings.serving.devices.datasheet import devices, load_datasheet  # reads a file for each
+    """The GPUs of `archcli devices` whose memory is known; of those that memory cannot tell apart, one."""
+    from archcli.wings.serving.api.known_device.listed import listed_devices  # reads the index
 
     gpus: dict[tuple[object, ...], DeviceMemory] = {}
-    for sheet in map(load_datasheet, devices()):
-        size = sheet.figures.get("memory_bytes")
-        if sheet.kind == "gpu" and size is not None:
-            facts = (int(size.value), 1, sheet.architecture, size.certainty, size.source)
-            near = devices_per_node(sheet.figures)
-            device = DeviceMemory(sheet.name, *facts, per_node=near)
-            gpus.setdefault((size.value, sheet.architecture, sheet.link), device)
+    for listed in listed_devices():
+        size = listed.figures.get("memory_bytes")
+        if listed.kind == "gpu" and size is not None:
+            facts = (int(size), 1, listed.architecture, listed.certainty, listed.source)
+            device = DeviceMemory(listed.name, *facts, per_node=devices_per_node(listed.figures))
+            gpus.setdefault((size, listed.architecture, listed.link), device)
     return tuple(gpus.values())
 
 

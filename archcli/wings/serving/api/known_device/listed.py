@@ -1,0 +1,60 @@
+"""What the list of devices has of each, read from devices/index.json: no YAML is parsed for it.
+
+`pytest -n0 --renew tests/load/devices/test_index.py` writes the index anew, after a change of a device.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from archcli.load.presets import shipped
+from archcli.load.yaml.text import read_start
+
+if TYPE_CHECKING:
+    from archcli.wings.serving.devices.datasheet import Datasheet
+
+INDEX = "index.json"
+ESTIMATED = "C"
+MOST_BYTES = 1 << 20
+
+
+class ListedDevice(NamedTuple):
+    """A device of the list.
+
+    figures: by their keys. estimates: those that are estimated. certainty, source: of its memory.
+    """
+
+    name: str
+    vendor: str
+    kind: str
+    architecture: str
+    link: str
+    figures: Mapping[str, float]
+    estimates: list[str]
+    certainty: str
+    source: str
+
+    @classmethod
+    def of(cls, sheet: Datasheet) -> ListedDevice:
+        """What the list has of a datasheet."""
+        estimates = [key for key, figure in sheet.figures.items() if figure.certainty == ESTIMATED]
+        figures = {key: figure.value for key, figure in sheet.figures.items()}
+        _, certainty, source = sheet.figures["memory_bytes"]
+        texts = (sheet.name, sheet.vendor, sheet.kind, sheet.architecture, sheet.link)
+        return cls(*texts, figures, estimates, certainty, source)
+
+
+@cache
+def listed_devices() -> tuple[ListedDevice, ...]:
+    """The devices that come with archcli, in alphabetical order."""
+    data = read_start(shipped("devices") / INDEX, INDEX, MOST_BYTES)
+    return tuple(ListedDevice(*values) for values in json.loads(data))
+
+
+def index_of(sheets: Iterable[Datasheet]) -> str:
+    """The text of the index: a device a line."""
+    lines = [json.dumps(ListedDevice.of(sheet), ensure_ascii=False) for sheet in sheets]
+    return "[\n" + ",\n".join(lines) + "\n]\n"

@@ -91,7 +91,7 @@ class Rates(NamedTuple):
     def of(cls, name: str, figures: Mapping[str, float]) -> Rates:
         """The rates by the keys of a datasheet, such as bf16_tflops. Raises ArchError without a bandwidth."""
         if "bandwidth_gb_s" not in figures:
-            hint = "state bandwidth_gb_s in a YAML of your own"
+            hint = "state bandwidth_gb_s in a YAML of your own, or 1008GB/s in a line"
             raise ArchError(f"device {name} states no bandwidth, so that nothing can be timed on it", hint)
         peaks = {}
         for dtype, keys in PEAKS.items():
@@ -110,7 +110,7 @@ class Rates(NamedTuple):
             has = " and ".join(f"--dtype {known}" for known in self.peaks)
             raise ArchError(f"{self.name}: no peak of {dtype} is measured", f"{has} is; {command}")
         if dtype in PEAKS:
-            hint += f"; {PEAKS[dtype][0]} may be stated in a YAML of your own"
+            hint += f"; {PEAKS[dtype][0]} may be stated in a YAML of your own, or 165TFLOP/s in a line"
         raise ArchError(f"device {self.name} states no peak of {dtype}", hint)
 
     def memory(self, moved: float) -> float:

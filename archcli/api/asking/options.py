@@ -250,7 +250,7 @@ Sort = Annotated[str | None, Option("Sort by a column.", metavar="COLUMN[:desc]"
 Device = Annotated[
     str | None,
     Option(
-        "Of `archcli devices`, a YAML file, or local: 8xh100-sxm.",
+        "Of `archcli devices`, an instance, a line '24GB, 1008GB/s', a YAML file, or local: 8xh100-sxm.",
         metavar="[Nx]NAME",
         completes="devices",
     ),

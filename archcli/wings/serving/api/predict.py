@@ -88,7 +88,9 @@ KvRead = Annotated[
 OneDevice = Annotated[
     str,
     Option(
-        "Of `archcli devices`, a YAML file, or local: 8xh100-sxm.", metavar="[Nx]NAME", completes="devices"
+        "Of `archcli devices`, an instance, a line '24GB, 1008GB/s', a YAML file, or local: 8xh100-sxm.",
+        metavar="[Nx]NAME",
+        completes="devices",
     ),
 ]
 PriceOption = Annotated[

@@ -137,17 +137,21 @@ def devices_per_node(figures: Mapping[str, float]) -> int:
 
 
 def known_gpus() -> tuple[DeviceMemory, ...]:
-    """The GPUs of `archcli devices` whose memory is known; of those that memory cannot tell apart, one."""
-    from archcli.wings.serving.api.known_device.listed import listed_devices  # reads the index
+    """The GPUs of `archcli devices` that are sold alone; of those that memory cannot tell apart, one.
 
+    It is the one that lines of pictures name, or has the shortest name.
+    """
+    from archcli.wings.serving.api.known_device.listed import listed_devices  # reads the index
+    from archcli.wings.serving.memory.answers.tables import USUAL_DEVICES
+
+    alone = [device for device in listed_devices() if device.kind == "gpu" and device.is_sold_alone]
     gpus: dict[tuple[object, ...], DeviceMemory] = {}
-    for listed in listed_devices():
-        size = listed.figures.get("memory_bytes")
-        if listed.kind == "gpu" and size is not None:
-            facts = (int(size), 1, listed.architecture, listed.certainty, listed.source)
-            device = DeviceMemory(listed.name, *facts, per_node=devices_per_node(listed.figures))
-            gpus.setdefault((size, listed.architecture, listed.link), device)
-    return tuple(gpus.values())
+    for device in sorted(alone, key=lambda known: (known.name not in USUAL_DEVICES, len(known.name))):
+        size = int(device.figures["memory_bytes"])
+        facts = (size, 1, device.architecture, device.certainty, device.source)
+        gpu = DeviceMemory(device.name, *facts, per_node=devices_per_node(device.figures))
+        gpus.setdefault((size, device.architecture, device.link), gpu)
+    return tuple(sorted(gpus.values(), key=lambda gpu: gpu.name))
 
 
 def _of_datasheet(sheet: Datasheet, memory: DeviceMemory) -> PredictedDevice:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 INDEX = "index.json"
 ESTIMATED = "C"
 MOST_BYTES = 1 << 20
+OF_LAPTOPS = re.compile(r".*-laptop.*|rx-\d{4}[ms].*|arc-a\d+m|(?!rtx-pro).*-max-q")
+OF_RAM = "half of the RAM"
+"""What the source says of the memory of a processor's graphics."""
 
 
 class ListedDevice(NamedTuple):
@@ -36,6 +40,11 @@ class ListedDevice(NamedTuple):
     estimates: list[str]
     certainty: str
     source: str
+
+    @property
+    def is_sold_alone(self) -> bool:
+        """Whether it is neither a laptop's nor a part of a processor with a share of its RAM."""
+        return not OF_LAPTOPS.fullmatch(self.name) and OF_RAM not in self.source
 
     @classmethod
     def of(cls, sheet: Datasheet) -> ListedDevice:

@@ -161,5 +161,18 @@ def test_a_line_is_a_limit_and_a_verdict():
     assert not archcli.fit(model, "4GB, 1008GB/s, 165TFLOP/s", dtype="bf16").totals["fits"]
 
 
+def test_a_line_without_a_rate_has_the_limit_of_its_memory():
+    """No share of a peak is told."""
+    model = archcli.load("llama-3.1-8b")
+    report = archcli.predict(model, "24GB, 1008GB/s")
+    rated = archcli.predict(model, "24GB, 1008GB/s, 165TFLOP/s").totals["tokens_per_s"]["floor"]
+    assert report.totals["tokens_per_s"]["floor"] == pytest.approx(rated, rel=0.01)
+    assert report.totals["break_even"]["batch_size"] == {"floor": None, "expected": None}
+    assert not [row for table in report.tables for row in table.records if row.get("what") == "MFU"]
+    assert "no rate is stated, such as 165TFLOP/s: the limit is that of the memory alone" in report.notes
+    with pytest.raises(ArchError, match="states no bandwidth, so that nothing can be timed on it"):
+        archcli.predict(model, "24GB, 165TFLOP/s")
+
+
 def test_names_are_no_lines():
     assert not [name for name in (*devices(), "24GB", "16 GB of VRAM", "M4 Max 128") if is_line(name)]

@@ -10,6 +10,7 @@ from archcli.errors import ArchError, Problem, either, quote
 from archcli.units import parse_bytes
 from archcli.wings.serving.devices.datasheet import Datasheet, device_named, load_datasheet
 from archcli.wings.serving.devices.instances import counted, instance_of
+from archcli.wings.serving.devices.line import figures_of, is_line
 from archcli.wings.serving.devices.names import LOCAL, is_file, is_listed_name, split_count
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ OF_MEMORY = re.compile(r"(?:\s+(?:of|gpu|video|unified))*\s+(?:v?ram|memory)", r
 """Words after an amount of memory: 16 GB of VRAM."""
 TAKE_MEMORY = ("AMD", "Intel")
 """Makers whose processors are sold without memory."""
+NO_RATE = "no rate is stated, such as 165TFLOP/s: the limit is that of the memory alone"
 STATED = "as stated"
 OF_DRIVER = "the CUDA driver of this machine"
 OF_SYSTEM = "MemAvailable and the control groups of this machine"
@@ -99,6 +101,8 @@ def device_note(device: str) -> str:
         return instance.note
     if size_alone(name):
         return f"{name} is a memory alone: what speed and which formats its device has is not known"
+    if is_line(name):
+        return "" if {*figures_of(name)} - {"memory_bytes", "bandwidth_gb_s"} else NO_RATE
     if not is_listed_name(name):
         return ""
     try:

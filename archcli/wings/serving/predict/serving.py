@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import fsum
+from math import fsum, isinf
 from typing import Any, NamedTuple
 
 from archcli.arith import Number
@@ -135,10 +135,13 @@ def break_even(
     if not weights or not flops:
         return BreakEven(None, None, None)
     rates, constants = device.clock.rates, device.clock.efficiency.products(dtype)
+    context = _context(rows, widths[0] * weights / widths[1])
+    if isinf(rates.peak(dtype)):
+        return BreakEven(None, None, context)
     batch = (widths[0] * weights / rates.bandwidth) / (flops / batch_size / rates.peak(dtype))
     # b F / (P compute) = W / (B memory)
     reached = None if constants is None else batch * constants.compute / constants.memory
-    return BreakEven(batch, reached, _context(rows, widths[0] * weights / widths[1]))
+    return BreakEven(batch, reached, context)
 
 
 def _products(rows: Iterable[Row]) -> tuple[float, float]:

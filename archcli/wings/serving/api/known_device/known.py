@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -155,7 +156,8 @@ def known_gpus() -> tuple[DeviceMemory, ...]:
 
 
 def _of_datasheet(sheet: Datasheet, memory: DeviceMemory) -> PredictedDevice:
-    """The device of a datasheet with the constants of its file, its own or lent."""
+    """The device of a datasheet with the constants that its file has, or borrows."""
+    from archcli.wings.serving.devices.line import is_line
     from archcli.wings.serving.predict.answers.question import PredictedDevice
     from archcli.wings.serving.predict.communication.collective import Fabric
     from archcli.wings.serving.predict.constants import Efficiency, Rates
@@ -163,7 +165,11 @@ def _of_datasheet(sheet: Datasheet, memory: DeviceMemory) -> PredictedDevice:
     from archcli.wings.serving.predict.times import KernelClock
 
     figures = {name: figure.value for name, figure in sheet.figures.items()}
-    clock = KernelClock(Rates.of(memory.name, figures), Efficiency(sheet.efficiency))
+    of_sheet = Rates.of(memory.name, figures)
+    if is_line(sheet.name) and not of_sheet.peaks:
+        # a line without rates has the limit of its memory alone
+        of_sheet = of_sheet._replace(peaks=dict.fromkeys(("bf16", "fp16", "tf32", "fp32"), inf))
+    clock = KernelClock(of_sheet, Efficiency(sheet.efficiency))
     links = (figures.get("link_gb_s"), figures.get("network_gb_s"))
     fabric = Fabric(memory.name, *links, memory.per_node)
     rates: Rates = clock.rates

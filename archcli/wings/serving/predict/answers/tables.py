@@ -148,7 +148,9 @@ def _figures(question: PredictQuestion, totals: Record) -> Iterator[Record]:
     yield _line("tokens/s", "number", _rounded(totals["tokens_per_s"]))
     if totals["devices"] > 1:
         yield _line("tokens/s of a device", "number", _rounded(totals["tokens_per_s_per_device"]))
-    yield _line("MFU", "share", _shares(totals))
+    # none where no peak is stated
+    if totals["mfu"]:
+        yield _line("MFU", "share", _shares(totals))
     if "cost" in totals:
         if any(totals["cost"]["tokens_per_unit"].values()):
             line = _rounded(totals["cost"]["tokens_per_unit"])

@@ -131,7 +131,7 @@ def _family(budget: Budget) -> Family:
 
 
 def devices_per_node(figures: Mapping[str, float]) -> int:
-    """How many devices a link joins: as stated, 1 of those without a link, else as many as on a board."""
+    """The number of devices that a link joins: of the datasheet, else 1 without a link, else a board's."""
     if "devices_per_node" in figures:
         return int(figures["devices_per_node"])
     return DEVICES_PER_NODE if "link_gb_s" in figures else 1

@@ -8,7 +8,7 @@ there stay, unless their types are named.
 `params` and `flops` are archcli's answer (all pairs of a mask), with the `input` that it made; `class_params`
 and `torch` those of the class built here, by torch's FlopCounterMode, on the `witness`: meta, fake tensors
 or a CPU. Experts run as batched products and attention in its parts, for which torch has formulas. What is
-missing has its reason in `no_build`, `no_run` or `no_witness`.
+missing has its reason in `no_build`, `no_run` or `no_witness`; `no_formula` are products that torch counts as none.
 """
 
 import json
@@ -30,6 +30,7 @@ import torch
 import transformers
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
@@ -118,7 +119,9 @@ def _witness(kind: str, call: Any, row: Row) -> None:
                 row.setdefault("class_params", sum(weight.numel() for weight in model.parameters()))
                 if call is None:
                     return
-                row |= {"torch": torch_flops(model, inputs), "witness": name}
+                with Products() as products:
+                    row |= {"torch": torch_flops(model, inputs), "witness": name}
+                row |= {"no_formula": sorted(products.names)} if products.names else {}
         except (Exception, TimeUp) as error:  # noqa: BLE001 - what any class may raise
             failures.append(f"{name}: {said(error)}")
         finally:
@@ -127,6 +130,25 @@ def _witness(kind: str, call: Any, row: Row) -> None:
             return
     if "torch" not in row:
         row["no_witness"] = "; ".join(failures)
+
+
+class Products(TorchDispatchMode):
+    """Kernels of products that ran and that torch's counter has no formula for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run a kernel, and write its name down."""
+        name = func.overloadpacket.__name__
+        if name in UNCOUNTED:
+            self.names.add(name)
+        return func(*args, **(kwargs or {}))
+
+
+UNCOUNTED = ("mkldnn_rnn_layer", "_cdist_forward", "_euclidean_dist")
+"""Layers of an LSTM as one kernel of a CPU, and distances to the entries of a codebook."""
 
 
 def torch_flops(model: Any, inputs: Row) -> int:

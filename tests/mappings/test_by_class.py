@@ -14,7 +14,7 @@ from archcli.cli import main
 
 TABLE = Path(__file__).with_name("by_class.jsonl")
 ROWS = [json.loads(line) for line in TABLE.read_text("utf-8").splitlines()]
-REASONS = ("no_build", "no_run", "no_witness")
+REASONS = ("no_build", "no_run", "no_witness", "no_formula")
 QUICK = 300_000_000
 """Parameters of a class that counts for seconds."""
 ASKED_AGAIN = [
@@ -27,6 +27,16 @@ ASKED_AGAIN = [
 def test_a_type_has_one_row():
     types = [row["type"] for row in ROWS]
     assert types == sorted(set(types))
+
+
+def test_every_type_of_transformers_has_a_row():
+    assert {row["type"] for row in ROWS} == {*CONFIG_MAPPING_NAMES}
+
+
+def test_flops_are_torchs_for_the_most_types():
+    """Of those of the base mapping whose class builds, 300 at least were asked for."""
+    equal = [row["type"] for row in ROWS if row["base"] and row.get("flops", 0) == row.get("torch")]
+    assert len(equal) >= 480
 
 
 def test_a_row_is_of_figures_or_has_a_reason():

@@ -156,7 +156,7 @@ def known_gpus() -> tuple[DeviceMemory, ...]:
 
 
 def _of_datasheet(sheet: Datasheet, memory: DeviceMemory) -> PredictedDevice:
-    """The device of a datasheet with the constants that its file has, or borrows."""
+    """The device of a datasheet with the constants of its file, its own or lent."""
     from archcli.wings.serving.devices.line import is_line
     from archcli.wings.serving.predict.answers.question import PredictedDevice
     from archcli.wings.serving.predict.communication.collective import Fabric

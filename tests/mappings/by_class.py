@@ -8,7 +8,8 @@ there stay, unless their types are named.
 `params` and `flops` are archcli's answer (all pairs of a mask), with the `input` that it made; `class_params`
 and `torch` those of the class built here, by torch's FlopCounterMode, on the `witness`: meta, fake tensors
 or a CPU. Experts run as batched products and attention in its parts, for which torch has formulas. What is
-missing has its reason in `no_build`, `no_run` or `no_witness`; `no_formula` are products that torch counts as none.
+missing has its reason in `no_build`, `no_run` or `no_witness`; `no_formula` names products that torch counts
+as none.
 """
 
 import json

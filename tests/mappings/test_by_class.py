@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
 from archcli.cli import main
 

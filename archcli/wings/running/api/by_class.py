@@ -6,6 +6,7 @@ The module then runs as a user's own module does.
 
 from __future__ import annotations
 
+import linecache
 import os
 import re
 import runpy
@@ -37,7 +38,7 @@ STORED = ("dtype", "torch_dtype", "quantization_config")
 """Keys on the storage of weights, which the class ignores when it is built."""
 OF_BYTES = ("params", "memory")
 """Commands whose answers are bytes."""
-MAPPINGS = "models/auto/auto_mappings.py"
+AUTO, MAPPINGS = "models/auto", "auto_mappings.py"
 NEEDED = ("torch", "transformers")
 MOST_BY_ITSELF = 2**28
 """The most parameters of a class that runs with values, without --run-on cpu, if it needs them."""
@@ -173,9 +174,13 @@ def class_model(data: Mapping[str, Any], run_on: str = "meta") -> Any:
 
 
 def _has(kind: Any) -> bool:
-    """Whether transformers may have a type, by its table, without importing it; True without a type."""
+    """Whether transformers may have a type, by its tables, without importing it; True without a type."""
     package = find_spec("transformers")
-    table = Path(package.origin).parent / MAPPINGS if package and package.origin else None
-    if kind is None or table is None or not table.exists():
+    folder = Path(package.origin).parent / AUTO if package and package.origin else None
+    if kind is None or folder is None or not (folder / MAPPINGS).exists():
         return True
-    return isinstance(kind, str) and kind in runpy.run_path(str(table))["CONFIG_MAPPING_NAMES"]
+    if not isinstance(kind, str):
+        return False
+    # a few types, gpt-sw3 among them, are added to the table by the code of another file
+    added = "".join(linecache.getlines(str(folder / "configuration_auto.py")))
+    return kind in runpy.run_path(str(folder / MAPPINGS))["CONFIG_MAPPING_NAMES"] or f'"{kind}"' in added

@@ -6,7 +6,8 @@ import pytest
 
 from without_wings import WINGS, without
 
-ASKING = ("tests/commands", "tests/test_public.py", "tests/test_wings.py")
+ASKED = "cli help first_lines one_way_to_name names_refused completion outsiders params_of_a_checkpoint"
+ASKING = (*(f"tests/commands/test_{name}.py" for name in ASKED.split()), "tests/test_wings.py")
 """Tests of what a user asks, which meet what is not here."""
 
 
@@ -27,4 +28,4 @@ def test_each_wing_can_be_left_out():
     for wing in WINGS:
         code, printed = without([wing], ASKING)
         assert code == 0, f"without {wing}\n{printed}"
-        assert passed(printed) > 100
+        assert passed(printed) > 20

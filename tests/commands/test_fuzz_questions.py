@@ -8,7 +8,7 @@ import pytest
 from fuzz.driver import SEED, run
 from fuzz.valid import VALID
 
-CASES = {"memory": 10, "predict": 10, "scale": 4, "explain": 12, "kvcache": 12}
+CASES = {"memory": 10, "scale": 4, "explain": 12, "kvcache": 12}
 """How many questions of a command; 16 of one that answers at once."""
 FIRST = {"scale": 10}
 """The first seed; of scale behind seed 6, whose 28 different layers take about 10 s."""

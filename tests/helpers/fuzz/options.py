@@ -87,15 +87,21 @@ def device_of(random, least=1):
     return name if many == 1 else f"{many}x{name}"
 
 
+LEAST_BYTES = 8 * 2**30
+
+
 def device_for(random, dtype, many):
     """So many of a device whose peak of the dtype is known, and the rates of the links between them."""
     for _ in range(40):
         device = device_of(random, many)
         number_of, name = split_count(device)
-        figures = load_datasheet(name).figures
+        sheet = load_datasheet(name)
+        figures = sheet.figures
         node = figures["devices_per_node"].value if "devices_per_node" in figures else DEVICES_PER_NODE
         links = ["link_gb_s"] * (number_of > 1) + ["network_gb_s"] * (number_of > node)
-        if {f"{dtype}_tflops", "bandwidth_gb_s", *links} <= {*figures}:
+        # of a CPU or a card of 2 GB most questions have no answer
+        holds = sheet.kind != "cpu" and figures["memory_bytes"].value > LEAST_BYTES
+        if holds and {f"{dtype}_tflops", "bandwidth_gb_s", *links} <= {*figures}:
             return device
     return f"{many}xh100-sxm"
 

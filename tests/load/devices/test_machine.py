@@ -131,16 +131,7 @@ KINDS = {
     },
     "an XT of 20 GB": (
         {ROCM_SMI: printed("rocm-smi-navi-31.json").replace("25753026560", "21458059264")},
-        [
-            MachineDevice(
-                name := "Navi 31 [Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M]",
-                1,
-                21458059264,
-                21458059264 - 27856896,
-                name,
-                is_listed=False,
-            )
-        ],
+        ["rx-7900-xt"],
     ),
 }
 

@@ -31,7 +31,6 @@ ALIASES = {
     "rtx-8000": "quadro-rtx-8000",
     "t2000": "quadro-t2000-laptop",
     "p100-12gb": "p100-pcie-12gb",
-    "v100s": "v100s-pcie-32gb",
     "r9700": "ai-pro-r9700",
     "rx-6750-gre": "rx-6750-gre-12gb",
     "iris-xe": "iris-xe-96eu",

@@ -43,17 +43,9 @@ def listing(package: str) -> dict[str, dict[str, Any]]:
     With those of the wings that add to it. `pytest -n0 --renew tests/modules/test_listings.py` writes each
     from the source.
     """
-    # not above: `python -m archcli` would take them from the current folder, see __main__.py
-    import json
-    from pathlib import Path
+    from archcli.plugins import json_beside, listings  # not before a package is asked for a name
 
-    from archcli.plugins import listings
-
-    spec: Any = sys.modules[package].__spec__
-    # the loader's own way to data, which a zipped package has as well
-    merged: dict[str, dict[str, Any]] = json.loads(
-        spec.loader.get_data(str(Path(spec.origin).with_name("listing.json")))
-    )
+    merged: dict[str, dict[str, Any]] = json_beside(sys.modules[package].__spec__, "listing.json")
     for wing, more in listings(package):
         merged["names"].update({f"{wing}{file}": names for file, names in more["names"].items()})
         for family, kinds in more.get("kinds", {}).items():

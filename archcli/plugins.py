@@ -91,16 +91,20 @@ def imported(place: str) -> Any:
 @cache
 def read(file: str) -> dict[str, Any]:
     """A JSON file of the wings; empty where it is not there."""
-    # not above: `python -m archcli` would take it from the current folder, see __main__.py
+    try:
+        return json_beside(__spec__, f"wings/{file}")
+    except OSError:
+        return {}
+
+
+def json_beside(spec: Any, file: str) -> dict[str, Any]:
+    """A JSON file beside the source of a module or package. Raises OSError where there is none."""
+    # not above: `python -m archcli` would take them from the current folder, see __main__.py
     import json
     from pathlib import Path
 
-    loader: Any = __spec__.loader  # its own way to data, which a zipped package has as well
-    try:
-        data: bytes = loader.get_data(str(Path(__file__).parent / "wings" / file))
-    except OSError:
-        return {}
-    content: dict[str, Any] = json.loads(data)
+    # the loader's own way to data, which a zipped package has as well
+    content: dict[str, Any] = json.loads(spec.loader.get_data(str(Path(spec.origin).parent / file)))
     return content
 
 
@@ -137,7 +141,7 @@ def read_entry_points(info: str) -> str:
 def every(group: str) -> Iterator[Any]:
     """Import one after the other what wings, then installed distributions, offer to a group."""
     yield from (imported(place) for place in offers(group).values())
-    yield from (entry.load() for entry in installed(group))
+    yield from map(loaded, installed(group))
 
 
 def loaded(entry: EntryPoint) -> Any:

@@ -6,7 +6,7 @@ B batch, T new tokens, D d_model, V vocab_size.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from archcli.arith import Number
 from archcli.graph import Tensor
@@ -172,20 +172,21 @@ class Decoder(Generator, Stack):
         answer = self.logits_or_loss(y, table, targets)
         if self.mtp is None or self.head is None or targets is None:
             return answer, kept
-        # `output_matrix` finds the weight that the head has declared, and declares none
-        matrix = table if self.embedding.tied else output_matrix(y, self.vocab_size, None, "lm_head")
+        # x, not y: the first depth reads the stream before the final norm
+        return self._with_depths(answer, x, y, table, targets), kept
+
+    def _with_depths(self, loss: Tensor, x: Tensor, y: Tensor, table: Tensor, targets: Tensor) -> Tensor:
+        """The loss with those of multi-token prediction, of the stream x and the final states y."""
         from archcli.modules.ends.mtp import Shared
 
-        shared = Shared(
-            self.embedding,
-            table,
-            self.head,
-            matrix,
-            self.mtp.layer or self.groups[-1].blocks[-1],
-            self.vocab_size,
-        )
-        # x, not y: the first depth reads the stream before the final norm
-        return self.mtp.add_losses(answer, x, targets, shared), kept
+        mtp: Any = self.mtp
+        # `output_matrix` finds the weight that the head has declared, and declares none
+        matrix = table if self.embedding.tied else output_matrix(y, self.vocab_size, None, "lm_head")
+        layer = mtp.layer or self.groups[-1].blocks[-1]
+        head: Any = self.head
+        shared = Shared(self.embedding, table, head, matrix, layer, self.vocab_size)
+        total: Tensor = mtp.add_losses(loss, x, targets, shared)
+        return total
 
     @property
     def _reads_ids(self) -> bool:

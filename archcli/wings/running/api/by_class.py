@@ -6,7 +6,6 @@ The module then runs as a user's own module does.
 
 from __future__ import annotations
 
-import linecache
 import os
 import re
 import runpy
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from archcli.api.asking.modules import ModuleOptions
 from archcli.errors import ArchError, UndescribedError, install, quote
 from archcli.load.source import load
+from archcli.load.yaml.text import read_start
 from archcli.measure.flops import count_flops
 from archcli.measure.params import count_params
 from archcli.measure.report import Report
@@ -182,5 +182,6 @@ def _has(kind: Any) -> bool:
     if not isinstance(kind, str):
         return False
     # a few types, gpt-sw3 among them, are added to the table by the code of another file
-    added = "".join(linecache.getlines(str(folder / "configuration_auto.py")))
+    code = folder / "configuration_auto.py"
+    added = read_start(code, code.name).decode() if code.exists() else ""
     return kind in runpy.run_path(str(folder / MAPPINGS))["CONFIG_MAPPING_NAMES"] or f'"{kind}"' in added

@@ -9,16 +9,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from archcli.load.presets import shipped
 from archcli.load.yaml.text import read_start
-
-if TYPE_CHECKING:
-    from archcli.wings.serving.devices.datasheet import Datasheet
+from archcli.wings.serving.devices.datasheet import CERTAINTIES, Datasheet
 
 INDEX = "index.json"
-ESTIMATED = "C"
 MOST_BYTES = 1 << 20
 OF_LAPTOPS = re.compile(r".*-laptop.*|rx-\d{4}[ms].*|arc-a\d+m|(?!rtx-pro).*-max-q")
 OF_RAM = "half of the RAM"
@@ -49,7 +46,7 @@ class ListedDevice(NamedTuple):
     @classmethod
     def of(cls, sheet: Datasheet) -> ListedDevice:
         """What the list has of a datasheet."""
-        estimates = [key for key, figure in sheet.figures.items() if figure.certainty == ESTIMATED]
+        estimates = [key for key, figure in sheet.figures.items() if figure.certainty == CERTAINTIES[-1]]
         figures = {key: figure.value for key, figure in sheet.figures.items()}
         _, certainty, source = sheet.figures["memory_bytes"]
         texts = (sheet.name, sheet.vendor, sheet.kind, sheet.architecture, sheet.link)

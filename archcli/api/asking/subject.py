@@ -107,7 +107,8 @@ def taken_notes(options: Any) -> Iterator[str]:
 
         yield from filter(None, [blocks_note(dtype)])
     for name in [device] if isinstance(device, str) else device or ():
-        if note := optional("serving.device_note", str)(name):
+        note_of = optional("serving.device_note")
+        if note_of is not None and (note := note_of(name)):
             yield note
 
 

@@ -2,9 +2,10 @@
 //
 // Usage: dry_run MODEL.gguf DEVICES CONTEXT UBATCH SEQUENCES UNIFIED CACHE_TYPE FLASH OUTPUTS EXPERTS
 //
-// DEVICES 0 is the CPU alone. Otherwise so many stand-ins of a CUDA device are registered: they state what
-// ggml-cuda states of itself (alignment, rows padded to 512, operations, room for keys and values in f16
-// beside fused attention), and allocate nothing. EXPERTS is `card`, or `ram` as with --cpu-moe. The log goes to stdout, then a line a buffer type:
+// DEVICES 0 is the CPU alone. Otherwise so many stand-ins of a CUDA device are registered, or one for each of
+// GIB+GIB that are free on it: they state what ggml-cuda states of itself (alignment, rows padded to 512,
+// operations, room for keys and values in f16 beside fused attention), and allocate nothing. EXPERTS is
+// `card`, or `ram` as with --cpu-moe. The log goes to stdout, then a line a buffer type:
 // bytes NAME host MODEL CONTEXT COMPUTE.
 
 #include "../src/llama-ext.h"
@@ -12,6 +13,7 @@
 #include "ggml-cpp.h"
 #include "llama.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +26,7 @@ static const int MOST = 8;
 static ggml_backend_device devices[MOST];
 static ggml_backend_buffer_type types[MOST], host;
 static std::string names[MOST];
+static size_t sizes[MOST];
 static ggml_backend_reg registry;
 static int count = 0;
 
@@ -74,7 +77,7 @@ static const char * host_name(ggml_backend_buffer_type_t) { return "Host"; }
 // the device
 
 static const char * device_name(ggml_backend_dev_t dev) { return names[index_of(dev)].c_str(); }
-static void device_memory(ggml_backend_dev_t, size_t * free, size_t * total) { *free = *total = (size_t) 1 << 42; }
+static void device_memory(ggml_backend_dev_t dev, size_t * free, size_t * total) { *free = *total = sizes[index_of(dev)]; }
 static enum ggml_backend_dev_type device_type(ggml_backend_dev_t) { return GGML_BACKEND_DEVICE_TYPE_GPU; }
 static ggml_backend_buffer_type_t device_buffers(ggml_backend_dev_t dev) { return &types[index_of(dev)]; }
 static ggml_backend_buffer_type_t host_buffers(ggml_backend_dev_t) { return &host; }
@@ -168,10 +171,19 @@ static size_t registry_count(ggml_backend_reg_t) { return count; }
 static ggml_backend_dev_t registry_device(ggml_backend_reg_t, size_t i) { return &devices[i]; }
 static void * no_address(ggml_backend_reg_t, const char *) { return nullptr; }
 
-static void register_cards(int cards) {
-    count = cards;
+// `2` are two of 4 TiB, `24+12` two of so many GiB
+static void register_cards(const std::string & asked) {
+    for (size_t at = 0; at < asked.size() && count < MOST; count++) {
+        const size_t end = std::min(asked.find('+', at), asked.size());
+        sizes[count] = (size_t) (atof(asked.substr(at, end - at).c_str()) * 1024) << 20;
+        at = end + 1;
+    }
+    if (asked.find('+') == std::string::npos) {
+        count = atoi(asked.c_str());
+        for (size_t & size : sizes) size = (size_t) 1 << 42;
+    }
     registry = { GGML_BACKEND_API_VERSION, { registry_name, registry_count, registry_device, no_address }, nullptr };
-    for (int i = 0; i < cards; i++) {
+    for (int i = 0; i < count; i++) {
         names[i] = "Card" + std::to_string(i);
         devices[i].iface = { device_name, device_name, device_memory, device_type, device_props, new_backend, device_buffers,
             host_buffers, nullptr, takes, takes_buffer, takes_from_ram, new_event, free_event, wait_device };
@@ -194,7 +206,7 @@ static ggml_type type_of(const std::string & name) {
 }
 
 static void print_log(ggml_log_level level, const char * text, void *) {
-    if (level != GGML_LOG_LEVEL_DEBUG) fputs(text, stdout);
+    if (level != GGML_LOG_LEVEL_DEBUG || strstr(text, "assigned to device")) fputs(text, stdout);
 }
 
 int main(int argc, char ** argv) {
@@ -203,17 +215,14 @@ int main(int argc, char ** argv) {
         return 2;
     }
     llama_log_set(print_log, nullptr);
-    const int cards = atoi(argv[2]);
-    if (cards > 0) register_cards(cards);
+    const std::string cards = argv[2];
+    if (cards != "0") register_cards(cards);
 
     llama_model_params of_model = llama_model_default_params();
     of_model.no_alloc  = true;
     of_model.load_mode = LLAMA_LOAD_MODE_NONE;
     of_model.use_extra_bufts = false;
-    of_model.n_gpu_layers = cards > 0 ? 999 : 0;
-    std::vector<float> split(llama_max_devices(), 0.0f);
-    for (int i = 0; i < cards; i++) split[i] = 1.0f;
-    if (cards > 1) of_model.tensor_split = split.data();
+    of_model.n_gpu_layers = count > 0 ? 999 : 0;
     const llama_model_tensor_buft_override in_ram[] = {
         { "\\.ffn_(up|down|gate|gate_up)_(ch|)exps", ggml_backend_cpu_buffer_type() }, { nullptr, nullptr } };
     if (std::string(argv[10]) == "ram") of_model.tensor_buft_overrides = in_ram;

@@ -30,6 +30,7 @@ from llamacpp_headers import write_header
 PACKAGE, VERSION = "llama-cpp-python", "0.3.36"
 HERE = Path(__file__).resolve().parent
 TABLE = HERE / "measured/llamacpp_dry_run.csv"
+NOTHING = (0, 0, 0)
 ALL = 0
 """Of `n_outputs_max`: logits of every token of a micro batch, as llama-bench and perplexity ask for."""
 
@@ -46,8 +47,14 @@ class Case(NamedTuple):
     unified: int = 0
     cache: str = "f16"
     flash: str = "auto"
-    cards: int = 1
+    cards: str = "1"
+    """How many with equally much free, or GiB of each: `24+8`."""
     experts: str = "card"
+
+    def names(self) -> list[str]:
+        """The cards, as the program calls them."""
+        count = len(self.cards.split("+")) if "+" in self.cards else int(self.cards)
+        return [f"Card{i}" for i in range(count)]
 
 
 CASES = [
@@ -109,21 +116,35 @@ CASES = [
     Case("recurrent", "mamba-130m", "f16"),
     Case("recurrent", "mamba2-2.7b", ubatch=2048),
     Case("recurrent", "falcon-mamba-7b", sequences=4),
-    Case("dense", "llama-3.1-70b", context=32768, cards=2),
-    Case("dense", "llama-3.1-70b", context=32768, cards=4),
-    Case("dense", "llama-3.1-8b", context=32768, cards=2),
-    Case("mixture", "qwen3-30b-a3b", context=32768, cards=2),
-    Case("window", "gpt-oss-20b", "mxfp4", context=32768, cards=2),
+    Case("dense", "llama-3.1-70b", context=32768, cards="2"),
+    Case("dense", "llama-3.1-70b", context=32768, cards="4"),
+    Case("dense", "llama-3.1-8b", context=32768, cards="2"),
+    Case("mixture", "qwen3-30b-a3b", context=32768, cards="2"),
+    Case("window", "gpt-oss-20b", "mxfp4", context=32768, cards="2"),
     Case("mixture", "qwen3-30b-a3b", context=32768, experts="ram"),
     Case("mixture", "qwen3-30b-a3b", context=32768, ubatch=2048, experts="ram"),
     Case("window", "gpt-oss-20b", "mxfp4", context=32768, experts="ram"),
     Case("latent", "deepseek-v3", context=32768, experts="ram"),
     Case("hybrid", "qwen3.8-27b", context=4096),
     Case("hybrid", "qwen3.8-27b", context=65536, sequences=4, unified=1),
+    Case("dense", "llama-3.1-8b", context=32768, cards="24+8"),
+    Case("dense", "llama-3.1-8b", context=32768, cards="8+24"),
+    Case("dense", "llama-3.1-70b", context=32768, cards="48+32+24"),
+    Case("dense", "qwen3-8b", context=32768, cache="q8_0", sequences=4, cards="16+12"),
+    Case("dense", "qwen3-0.6b", context=32768, cards="24+1"),
+    Case("dense", "qwen3-0.6b", context=32768, cards="40+1"),
+    Case("mixture", "qwen3-30b-a3b", context=32768, cards="24+12"),
+    Case("mixture", "mixtral-8x7b", context=32768, cards="24+24+16"),
+    Case("latent", "deepseek-v2-lite", context=32768, cards="16+8"),
+    Case("window", "gpt-oss-20b", "mxfp4", context=32768, cards="12+8"),
+    Case("window", "gemma-3-4b", context=131072, cards="8+4"),
+    Case("hybrid", "qwen3.5-35b-a3b", context=65536, cards="32+16"),
+    Case("hybrid", "jamba-1.5-mini", context=65536, cards="48+24"),
+    Case("recurrent", "mamba2-2.7b", ubatch=2048, cards="4+2"),
 ]
 
 FIGURES = (
-    "weights_card", "weights_host", "context_card", "kv_mib", "rs_mib", "output_mib",
+    "layers", "weights_card", "weights_host", "context_card", "kv_mib", "rs_mib", "output_mib",
     "compute_card", "compute_host", "compute_card_all",
     "compute_host_all", "cpu_weights", "cpu_compute", "cpu_compute_all", "attention",
 )  # fmt: skip
@@ -163,7 +184,7 @@ def build(work: Path, checkout: Path) -> Path:
     return program
 
 
-def log_of(program: Path, file: Path, case: Case, cards: int, outputs: int) -> str:
+def log_of(program: Path, file: Path, case: Case, cards: str, outputs: int) -> str:
     """The log of one dry run, with the line of bytes for each type of buffer."""
     context = case.context * case.sequences
     of_context = (context, case.ubatch, case.sequences, case.unified, case.cache, case.flash, outputs)
@@ -184,16 +205,18 @@ def printed(log: str, line: str) -> str:
 def row_of(program: Path, file: Path, case: Case) -> dict[str, object]:
     """One row of the table: four dry runs, on the card and on the CPU, with few and with all logits."""
     few, every = (log_of(program, file, case, case.cards, n) for n in (case.sequences, ALL))
-    on_cpu, on_cpu_all = (bytes_of(log_of(program, file, case, 0, n)) for n in (case.sequences, ALL))
+    on_cpu, on_cpu_all = (bytes_of(log_of(program, file, case, "0", n)) for n in (case.sequences, ALL))
     card, card_all = bytes_of(few), bytes_of(every)
-    cards = [f"Card{i}" for i in range(case.cards)]
 
     def over(figures: dict[str, tuple[int, int, int]], which: int) -> str:
-        return "+".join(str(figures[name][which]) for name in cards)
+        return "+".join(str(figures.get(name, NOTHING)[which]) for name in case.names())
+
+    placed = re.findall(r"assigned to device (\w+)", few)
+    layers = "+".join(str(placed.count(name)) for name in case.names())
 
     used = "steps" if case.flash == "off" or "Flash Attention not supported" in few else "fused"
     figures = (
-        over(card, 0), card["Host"][0], over(card, 1), printed(few, "llama_kv_cache: size"),
+        layers, over(card, 0), card["Host"][0], over(card, 1), printed(few, "llama_kv_cache: size"),
         printed(few, "llama_memory_recurrent: size"), printed(few, "output buffer size"),
         over(card, 2), card["Host"][2], over(card_all, 2), card_all["Host"][2],
         on_cpu["CPU"][0], on_cpu["CPU"][2], on_cpu_all["CPU"][2], used,

@@ -73,13 +73,18 @@ CACHES = [row for row in ONE_CARD if row["model"] not in OTHER_CACHES and in_one
 PLAIN = [row for row in FILES.values() if row["model"] in ROWS_OF_512 or row["kind"] == "dense"]
 
 
+SEVERAL = [
+    row for row in ROWS if row["cards"].isdigit() and row["cards"] != "1" and row["model"] not in OTHER_FILES
+]
+
+
 def options_of(row):
     """Of a question to archcli: the format of a row, and its model without drafts."""
     return {"dtype": NAMES.get(row["form"], row["form"]), "set": WITHOUT_DRAFTS.get(row["model"], ())}
 
 
-def held(row):
-    """Bytes of the parts of a server's memory."""
+def asked_of(row):
+    """Options of a server's memory."""
     served = {
         "seq_len": int(row["context"]),
         "batch_size": int(row["sequences"]),
@@ -88,8 +93,17 @@ def held(row):
     kept = (
         {"kv_dtype": NAMES.get(row["cache"], row["cache"])} if row["cache"] != "f16" else {"kv_dtype": "fp16"}
     )
-    asked = {**served, **kept, **options_of(row), "engine": "llamacpp"}
-    return archcli.count_memory(row["model"], "serve", **asked).totals["parts"]
+    return {**served, **kept, **options_of(row), "engine": "llamacpp"}
+
+
+def held(row):
+    """Bytes of the parts of a server's memory."""
+    return archcli.count_memory(row["model"], "serve", **asked_of(row)).totals["parts"]
+
+
+def numbers(text):
+    """Of `17+16`, one for each card."""
+    return [int(number) for number in text.split("+")]
 
 
 def beside(row):
@@ -117,6 +131,21 @@ def test_caches_and_states_are_those_of_llama_cpp(row):
     assert held(row)["cache"] + padding == int(row["context_card"])
     printed = float(row["kv_mib"]) + float(row["rs_mib"])
     assert round(abs(held(row)["cache"] / 2**20 - printed), 2) <= 0.01
+
+
+@sampled_rows("row", SEVERAL, quick=2)
+def test_each_of_equal_cards_holds_its_layers(row):
+    """The output is a layer of the last card; each has the factors of RoPE."""
+    cards = len(numbers(row["layers"]))
+    answer = archcli.count_memory(row["model"], "serve", **asked_of(row), plan={"pp": cards})
+    stages = sorted(answer.totals["ranks"], key=lambda rank: rank["stage"])
+    *layers, last = numbers(row["layers"])
+    padding = [384 * held for held in (*layers, last - 1)] if row["model"] in ROWS_OF_512 else [0] * cards
+    weights = [stage["parts"]["weights"] + beside(row) for stage in stages]
+    assert [counted + more for counted, more in zip(weights, padding, strict=True)] == numbers(
+        row["weights_card"]
+    )
+    assert [stage["parts"]["cache"] for stage in stages] == numbers(row["context_card"])
 
 
 def test_the_table_covers_the_kinds():

@@ -52,15 +52,19 @@ static ggml_backend_buffer_t alloc_nothing(ggml_backend_buffer_type_t buft, size
     return ggml_backend_buffer_init(buft, calls, nullptr, size);
 }
 
-static const char * type_name(ggml_backend_buffer_type_t buft) { return names[index_of(buft->device)].c_str(); }
+static const char * type_name(ggml_backend_buffer_type_t buft) {
+    return names[index_of(buft->device)].c_str();
+}
+
 static size_t alignment(ggml_backend_buffer_type_t) { return ALIGNMENT; }
 
-// ggml-cuda.cu, get_alloc_size of its buffers; fattn.cu, keys and values that are not f16 (kernels of prompts)
+// ggml-cuda.cu, get_alloc_size of its buffers; fattn.cu, keys and values that are not f16 (prompts)
 static size_t alloc_size(ggml_backend_buffer_type_t, const ggml_tensor * t) {
     size_t size = ggml_nbytes(t);
     if (t->op == GGML_OP_FLASH_ATTN_EXT) {
         const ggml_tensor * k = t->src[1], * v = t->src[2];
-        const bool shared = v->view_src && (v->view_src == k || (v->view_src == k->view_src && v->view_offs == k->view_offs));
+        const bool same = v->view_src == k->view_src && v->view_offs == k->view_offs;
+        const bool shared = v->view_src && (v->view_src == k || same);
         for (const ggml_tensor * each : {k, v}) {
             if (each->type != GGML_TYPE_F16 && !(each == v && shared)) {
                 size = GGML_PAD(size, ALIGNMENT) + ggml_nelements(each) * sizeof(ggml_fp16_t);
@@ -77,18 +81,23 @@ static const char * host_name(ggml_backend_buffer_type_t) { return "Host"; }
 // the device
 
 static const char * device_name(ggml_backend_dev_t dev) { return names[index_of(dev)].c_str(); }
-static void device_memory(ggml_backend_dev_t dev, size_t * free, size_t * total) { *free = *total = sizes[index_of(dev)]; }
+static void device_memory(ggml_backend_dev_t dev, size_t * free, size_t * total) {
+    *free = *total = sizes[index_of(dev)];
+}
+
 static enum ggml_backend_dev_type device_type(ggml_backend_dev_t) { return GGML_BACKEND_DEVICE_TYPE_GPU; }
 static ggml_backend_buffer_type_t device_buffers(ggml_backend_dev_t dev) { return &types[index_of(dev)]; }
 static ggml_backend_buffer_type_t host_buffers(ggml_backend_dev_t) { return &host; }
-static bool takes_buffer(ggml_backend_dev_t dev, ggml_backend_buffer_type_t buft) { return buft->device == dev && buft != &host; }
+static bool takes_buffer(ggml_backend_dev_t dev, ggml_backend_buffer_type_t buft) {
+    return buft->device == dev && buft != &host;
+}
 
 static void device_props(ggml_backend_dev_t dev, ggml_backend_dev_props * props) {
     props->name = props->description = device_name(dev);
     props->type = GGML_BACKEND_DEVICE_TYPE_GPU;
     props->device_id = nullptr;
     device_memory(dev, &props->memory_free, &props->memory_total);
-    props->caps = { /* async */ true, /* host_buffer */ true, /* buffer_from_host_ptr */ false, /* events */ true };
+    props->caps.async = props->caps.host_buffer = props->caps.events = true;
 }
 
 // fattn.cu: widths of heads that its kernels are built for, on cards with matrix units
@@ -112,20 +121,19 @@ static bool takes_attention(const ggml_tensor * op) {
 // ggml-cuda.cu, supports_op: what the graphs here could ask and be refused
 static bool takes(ggml_backend_dev_t dev, const ggml_tensor * op) {
     for (const ggml_tensor * src : op->src) {
-        if (src && src->buffer && src->buffer->buft != &host && src->buffer->buft->device && src->buffer->buft->device != dev
-            && src->buffer->buft->device->reg == dev->reg) {
-            return false;
-        }
+        const ggml_backend_buffer_type_t held = src && src->buffer ? src->buffer->buft : nullptr;
+        if (!held || held == &host || !held->device || held->device == dev) continue;
+        if (held->device->reg == dev->reg) return false;
     }
     switch (op->op) {
         case GGML_OP_FLASH_ATTN_EXT: return takes_attention(op);
         case GGML_OP_SSM_CONV: return op->src[0]->ne[1] % 128 == 0;
         case GGML_OP_SSM_SCAN: {
-            const ggml_tensor * state = op->src[0];
+            const int64_t * state = op->src[0]->ne;
             if (op->src[3]->ne[0] == 1) {
-                return (state->ne[0] == 96 || state->ne[0] == 128 || state->ne[0] == 256) && state->ne[1] % 16 == 0;
+                return (state[0] == 96 || state[0] == 128 || state[0] == 256) && state[1] % 16 == 0;
             }
-            return state->ne[0] == 16 && state->ne[1] == 1 && state->ne[2] % 128 == 0 && op->src[4]->ne[1] == 1;
+            return state[0] == 16 && state[1] == 1 && state[2] % 128 == 0 && op->src[4]->ne[1] == 1;
         }
         default: return true;
     }
@@ -142,7 +150,10 @@ static bool takes_from_ram(ggml_backend_dev_t, const ggml_tensor * op) {
     }
 }
 
-static ggml_backend_event_t new_event(ggml_backend_dev_t dev) { return new ggml_backend_event { dev, nullptr }; }
+static ggml_backend_event_t new_event(ggml_backend_dev_t dev) {
+    return new ggml_backend_event { dev, nullptr };
+}
+
 static void free_event(ggml_backend_dev_t, ggml_backend_event_t event) { delete event; }
 static void wait_device(ggml_backend_dev_t, ggml_backend_event_t) {}
 
@@ -182,13 +193,16 @@ static void register_cards(const std::string & asked) {
         count = atoi(asked.c_str());
         for (size_t & size : sizes) size = (size_t) 1 << 42;
     }
-    registry = { GGML_BACKEND_API_VERSION, { registry_name, registry_count, registry_device, no_address }, nullptr };
+    const ggml_backend_reg_i calls = { registry_name, registry_count, registry_device, no_address };
+    registry = { GGML_BACKEND_API_VERSION, calls, nullptr };
     for (int i = 0; i < count; i++) {
         names[i] = "Card" + std::to_string(i);
-        devices[i].iface = { device_name, device_name, device_memory, device_type, device_props, new_backend, device_buffers,
-            host_buffers, nullptr, takes, takes_buffer, takes_from_ram, new_event, free_event, wait_device };
+        devices[i].iface = { device_name, device_name, device_memory, device_type, device_props,
+            new_backend, device_buffers, host_buffers, nullptr, takes, takes_buffer, takes_from_ram,
+            new_event, free_event, wait_device };
         devices[i].reg = &registry;
-        types[i] = { { type_name, alloc_nothing, alignment, nullptr, alloc_size, nullptr }, &devices[i], nullptr };
+        types[i].iface = { type_name, alloc_nothing, alignment, nullptr, alloc_size, nullptr };
+        types[i].device = &devices[i];
     }
     host = *ggml_backend_cpu_buffer_type();
     host.iface.get_name = host_name;
@@ -211,7 +225,8 @@ static void print_log(ggml_log_level level, const char * text, void *) {
 
 int main(int argc, char ** argv) {
     if (argc != 11) {
-        fprintf(stderr, "dry_run MODEL.gguf DEVICES CONTEXT UBATCH SEQUENCES UNIFIED CACHE_TYPE FLASH OUTPUTS EXPERTS\n");
+        fprintf(stderr, "dry_run MODEL.gguf DEVICES CONTEXT UBATCH SEQUENCES UNIFIED"
+            " CACHE_TYPE FLASH OUTPUTS EXPERTS\n");
         return 2;
     }
     llama_log_set(print_log, nullptr);

@@ -19,7 +19,8 @@ from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.predict.communication.collective import Fabric
 from archcli.wings.serving.predict.constants import Efficiency, StepConstants
 from archcli.wings.serving.predict.prediction import predict_pass
-from archcli.wings.serving.predict.rank.rank_times import OF_REPLICAS, TimingDevice
+from archcli.wings.serving.predict.rank.rank_times import TimingDevice
+from archcli.wings.serving.predict.rank.stage_step import OF_REPLICAS
 from archcli.wings.serving.predict.times import ATTENTION, PRODUCTS, KernelClock, kind_of
 from efficiency import steps
 from efficiency.held_out import OUTER, fit, mean_error, rounded

@@ -164,10 +164,12 @@ def one(name, ranks, stride=1, size=1e9, times=1, cover=""):
     ("collective", "link", "gb_s"),
     [
         (one("all_reduce", 8), "link", 450),
-        (one("all_reduce", 16), "network", 400),  # the 8 interfaces of a node
+        # half of 1/8 of a message leaves each of 2 nodes, by the rings' count 15/16: wider than the link
+        (one("all_reduce", 16), "network", 450),
+        (one("all_reduce", 64), "network", 8 * 50 * (63 / 64) / (7 / 8)),
         (one("all_gather", 16, stride=8), "network", 50),
         (one("all_gather", 4, stride=2), "link", 450),
-        (one("reduce_scatter", 8, stride=2), "network", 200),
+        (one("reduce_scatter", 8, stride=2), "network", 4 * 50 * (7 / 8) / (1 / 2)),
         (one("all_to_all", 16), "network", 50 * 15 / 8),  # 8 of the 15 others are in the other node
         (one("send", 2, stride=8), "network", 50),
         (one("send", 16), "network", 50),
@@ -176,6 +178,16 @@ def one(name, ranks, stride=1, size=1e9, times=1, cover=""):
 def test_routes(collective, link, gb_s):
     (found,) = timed([collective], H100)
     assert (found.link, found.time_s) == (link, pytest.approx(1 / gb_s))
+
+
+def test_unknown_rates_take_no_time():
+    """Cards whose link alone is known: 16 in two machines send within each of them."""
+    cards = Fabric("l40s", 32)
+    assert (cards.unknown(16), cards.unknown(8), Fabric("m4-max").unknown(2)) == ("network", None, "link")
+    (found,) = timed([one("all_reduce", 16)], cards.assumed())
+    assert (found.link, found.time_s) == ("network", pytest.approx(1 / 32))
+    (found,) = timed([one("send", 2, stride=8)], cards.assumed())
+    assert found.time_s == 0
 
 
 def test_a_wide_network_is_no_faster_than_the_link():

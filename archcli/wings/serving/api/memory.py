@@ -37,6 +37,7 @@ from archcli.modules.spec.values import ZeroOrMore
 from archcli.modules.stored.dtypes import WeightsDtypeName
 from archcli.wings.serving.api.engine import run_by_engine, share_of, take_format
 from archcli.wings.serving.api.known_device.known import device_memory, known_gpus
+from archcli.wings.serving.api.known_device.machines import Machines, NodesOption
 from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.plan_options import WHOLE, PlanOptions
 from archcli.wings.serving.memory.answers.question import Fit, MemoryQuestion, check_question
@@ -90,7 +91,7 @@ SET_BY_ENGINE = {"cache_dtype", "past", "engine", "offload"}
 
 
 @dataclass(frozen=True)
-class MemoryOptions(OffloadOptions, PlanOptions, MediaOptions):
+class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions):
     """Options of `archcli memory`."""
 
     model: ModelLike
@@ -138,7 +139,7 @@ class MemoryOptions(OffloadOptions, PlanOptions, MediaOptions):
 
     def question(self, loaded: Model) -> MemoryQuestion:
         """The question about a loaded model."""
-        device = device_memory(self.device, self.memory)
+        device = device_memory(self.device, self.memory, Machines.of(self.nodes))
 
         def again(**options: Any) -> MemoryQuestion:
             return replace(self, **options).question(loaded)

@@ -35,6 +35,7 @@ from archcli.modules.spec.values import AboveZero
 from archcli.modules.stored.dtypes import WeightsDtypeName
 from archcli.wings.serving.api.engine import run_by_engine, take_format
 from archcli.wings.serving.api.known_device.known import KnownDevice, known_device
+from archcli.wings.serving.api.known_device.machines import Machines, NetworkOptions
 from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.plan_options import WHOLE, PlanOptions
 from archcli.wings.serving.devices.engines import load_engine
@@ -125,7 +126,7 @@ FitOption = Annotated[FitTime | None, Option("Find the fastest plan that fits in
 
 
 @dataclass(frozen=True)
-class PredictOptions(OffloadOptions, PlanOptions, MediaOptions):
+class PredictOptions(NetworkOptions, OffloadOptions, PlanOptions, MediaOptions):
     """Options of `archcli predict`; None for one left out."""
 
     model: ModelLike
@@ -194,7 +195,8 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     """The question about a loaded model; several devices without a plan share it by the usual plan."""
     if (asking.phase, asking.dtype) == ("train", FP8):
         raise ArchError("predict does not support training in fp8", "--dtype bf16")
-    known = known_device(asking.device, asking.calibrate)
+    machines = Machines.of(asking.nodes, asking.network)
+    known = known_device(asking.device, asking.calibrate, machines)
     usual = known.timed.memory.usual_dtype
     model = as_asked(loaded, asking.dtype, trains=asking.phase == "train")
     model, settings = replace(asking, dtype=asking.dtype or usual).settings().stored(model, usual)

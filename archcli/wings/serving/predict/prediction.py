@@ -22,8 +22,9 @@ from archcli.wings.serving.predict.communication.collective import Exposed
 from archcli.wings.serving.predict.constants import Bound, Origin
 from archcli.wings.serving.predict.rank.kernels import NO_CHANGE, CacheUse, compiled_runs, rank_kernels
 from archcli.wings.serving.predict.rank.planned import PlannedPass, asked_pass, planned_pass
-from archcli.wings.serving.predict.rank.rank_times import RankTimes, StageStep, TimingDevice, stage_step
+from archcli.wings.serving.predict.rank.rank_times import RankTimes, TimingDevice
 from archcli.wings.serving.predict.rank.rows import HOST, PredictedRow, bus_row, rows_of_stage, waits
+from archcli.wings.serving.predict.rank.stage_step import StageStep, stage_step
 from archcli.wings.serving.predict.times import Seconds
 from archcli.wings.serving.recorded.classes import TimeClass
 
@@ -34,6 +35,7 @@ LINK: Bound = "link"
 COMMUNICATION, BUBBLE = "communication", "bubble"
 PRODUCTS = (TimeClass.CONTRACTION, TimeClass.FUSED_ATTENTION)
 """Classes of kernels whose FLOPs are those of matrix products."""
+OF_PEAKS = "What kernels reach of the device's peaks: no measurements of it are known."
 OF_SINGLE_KERNELS = "Compiled kernels: the constants are those of kernels that a compiler did not fuse."
 OF_LOOPS = "Compiled kernels: orders of loops, and kernels moved to save memory. No GPU's were compared."
 OF_EXPERTS = "Compiled experts: a compiler fuses routing and experts otherwise, which is not modelled."
@@ -365,7 +367,7 @@ def _not_modelled(rows: Iterable[PredictedRow], times: RankTimes) -> Iterator[st
     """What the figures leave out, a sentence each."""
     settings = times.settings
     if not times.device.has_constants(settings.dtype):
-        yield "What kernels reach of the device's peaks: no measurements of it are known."
+        yield OF_PEAKS
     else:
         at_limit = (row.op_class for row in rows if not row.seconds.is_calibrated)
         classes = dict.fromkeys(TimeClass(op_class).label for op_class in at_limit)

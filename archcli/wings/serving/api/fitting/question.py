@@ -17,6 +17,7 @@ from archcli.wings.serving.api.engine import take_format
 from archcli.wings.serving.api.fitting.choice import NO_OFFLOAD, UNSTATED, FitQuestion
 from archcli.wings.serving.api.fitting.listing import FitOrder, ListQuestion
 from archcli.wings.serving.api.known_device.known import device_memory
+from archcli.wings.serving.api.known_device.machines import Machines, NetworkOptions
 from archcli.wings.serving.api.memory import Memory, MemoryOptions
 from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.predict import PredictOptions, predict_question
@@ -53,7 +54,7 @@ Verbose = Annotated[bool, Option("Show every format of a model, or every model o
 
 
 @dataclass(frozen=True)
-class FitOptions(OffloadOptions):
+class FitOptions(NetworkOptions, OffloadOptions):
     """What `archcli fit` asks."""
 
     model: ModelLike | None = None
@@ -89,7 +90,7 @@ class FitOptions(OffloadOptions):
             return MemoryOptions(subject.model, **options).question(subject.model)
 
         def predict(**others: Any) -> PredictQuestion:
-            options = {**shared, "phase": "decode", **others}
+            options = {**shared, "network": self.network, "phase": "decode", **others}
             return predict_question(subject.model, PredictOptions(subject.model, **options))
 
         longest = max(subject.model.max_seq_len or UNSTATED, self.context or 0)
@@ -108,13 +109,13 @@ class FitOptions(OffloadOptions):
         return replace(self, device=memory, memory=None)
 
 
-SHARED = ("device", "batch_size", "engine", "kv_dtype", "utilization", *NO_OFFLOAD)
+SHARED = ("device", "nodes", "batch_size", "engine", "kv_dtype", "utilization", *NO_OFFLOAD)
 """Options that memory and predict have, too."""
 
 
 def list_question(options: FitOptions, what: str) -> ListQuestion:
     """The question about many models on the device of the options."""
-    device = device_memory(options.device, None)
+    device = device_memory(options.device, None, Machines.of(options.nodes))
     if device is None:
         raise ArchError("fit needs a device to fit into", "archcli fit --device rtx-4090")
     name = device.name if device.n_devices == 1 else f"{device.n_devices}x{device.name}"

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archcli.errors import ArchError
+from archcli.wings.serving.api.known_device.machines import LINKS_OF_SERVERS, Machines, network_constants
 from archcli.wings.serving.memory.plan import DEVICES_PER_NODE, DeviceMemory, Family
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from archcli.wings.serving.predict.constants import Rates
     from archcli.wings.serving.predict.engine_kernels.clock import EngineClock
 
-LINKS_OF_SERVERS = ("NVLink", "Infinity Fabric")
-"""Names of links begin so for devices of servers; cards are joined by PCIe."""
+ONE_BY_FILE = Machines()
+"""Machines of which nothing is stated: how many devices are in each is a fact of the device."""
 
 
 @dataclass(frozen=True)
@@ -39,17 +40,18 @@ class KnownDevice:
     text: `[N×]NAME` as written.
     budget: its memory, with the datasheet of a named device.
     calibrations: profiles of this machine, to which its constants are fitted.
+    machines: those that the devices stand in.
     """
 
     text: str
     budget: Budget
     calibrations: tuple[Path, ...] = ()
+    machines: Machines = ONE_BY_FILE
 
     @property
     def memory(self) -> DeviceMemory:
         """The memory that a model is to fit into: bytes, number of devices, usual software."""
-        budget, sheet = self.budget, self.budget.datasheet
-        figures = None if sheet is None else {key: figure.value for key, figure in sheet.figures.items()}
+        budget, figures = self.budget, self._figures
         return DeviceMemory(
             budget.name,
             budget.memory_bytes,
@@ -59,10 +61,22 @@ class KnownDevice:
             budget.source,
             stated=budget.is_stated,
             family=_family(budget),
-            per_node=DEVICES_PER_NODE if figures is None else devices_per_node(figures),
+            per_node=self.in_each or (DEVICES_PER_NODE if figures is None else devices_per_node(figures)),
             figures=None if figures is None else frozenset(figures),
             of_servers=budget.link.startswith(LINKS_OF_SERVERS),
         )
+
+    @property
+    def _figures(self) -> dict[str, float] | None:
+        """The figures of the datasheet by name; None without one."""
+        sheet = self.budget.datasheet
+        return None if sheet is None else {key: figure.value for key, figure in sheet.figures.items()}
+
+    @property
+    def in_each(self) -> int | None:
+        """Devices in each machine; None where nothing says how many."""
+        budget = self.budget
+        return self.machines.in_each(budget.n_devices, self.text, self._figures or {}, budget.link)
 
     @cached_property
     def timed(self) -> PredictedDevice:
@@ -82,7 +96,17 @@ class KnownDevice:
         if self.calibrations:
             what = f"--calibrate takes profiles of this machine, and {self.text} is another device"
             raise ArchError(what, "--device local, or leave --calibrate out")
-        return _of_datasheet(budget.datasheet, self.memory)
+        from archcli.wings.serving.predict.communication.collective import ANY_NUMBER
+
+        device = _of_datasheet(budget.datasheet, self.memory)
+        network_gb_s = self.machines.network_gb_s
+        fabric = device.timing.fabric
+        fabric = fabric._replace(
+            network_gb_s=fabric.network_gb_s if network_gb_s is None else network_gb_s,
+            devices_per_node=self.in_each or ANY_NUMBER,
+            constants_of=network_constants,
+        )
+        return device._replace(timing=device.timing._replace(fabric=fabric))
 
     def run_by(
         self, engine: InferenceEngine, utilization: float | None, *, quantized: bool
@@ -96,30 +120,37 @@ class KnownDevice:
         return with_llamacpp(device, quantized=quantized)
 
 
-def known_device(device: str, calibrations: Sequence[Path] = ()) -> KnownDevice:
+def known_device(
+    device: str, calibrations: Sequence[Path] = (), machines: Machines = ONE_BY_FILE
+) -> KnownDevice:
     """The device of `[N×]NAME`, or `local`. Raises ArchError for a name that means none."""
-    known = device_or_memory(device, None)
+    known = device_or_memory(device, None, machines)
     if known is None:
         raise ArchError("--device names no device", "such as 8xh100-sxm, or local")
     return replace(known, calibrations=tuple(calibrations))
 
 
-def device_or_memory(device: str | None, memory: str | int | None) -> KnownDevice | None:
+def device_or_memory(
+    device: str | None, memory: str | int | None, machines: Machines = ONE_BY_FILE
+) -> KnownDevice | None:
     """The device of `[N×]NAME`, or a memory such as 80GiB; None where neither is given.
 
     Raises ArchError for both, and for what they cannot mean.
     """
     if device is None and memory is None:
         return None
+    device = device and machines.counted(device)
     from archcli.wings.serving.devices.budget import read_budget  # reads files, where a device is named
 
     budget = read_budget(device, memory)
-    return None if budget is None else KnownDevice(device or "", budget)
+    return None if budget is None else KnownDevice(device or "", budget, machines=machines)
 
 
-def device_memory(device: str | None, memory: str | int | None) -> DeviceMemory | None:
+def device_memory(
+    device: str | None, memory: str | int | None, machines: Machines = ONE_BY_FILE
+) -> DeviceMemory | None:
     """The memory of a device, or of --memory; None where neither is given. Raises ArchError as above."""
-    known = device_or_memory(device, memory)
+    known = device_or_memory(device, memory, machines)
     return None if known is None else known.memory
 
 
@@ -170,8 +201,7 @@ def _of_datasheet(sheet: Datasheet, memory: DeviceMemory) -> PredictedDevice:
         # a line without rates has the limit of its memory alone
         of_sheet = of_sheet._replace(peaks=dict.fromkeys(("bf16", "fp16", "tf32", "fp32"), inf))
     clock = KernelClock(of_sheet, Efficiency(sheet.efficiency))
-    links = (figures.get("link_gb_s"), figures.get("network_gb_s"))
-    fabric = Fabric(memory.name, *links, memory.per_node)
+    fabric = Fabric(memory.name, figures.get("link_gb_s"), figures.get("network_gb_s"))
     rates: Rates = clock.rates
 
     def kernels_of(engine: str) -> EngineClock | None:

@@ -31,7 +31,7 @@ def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FastestPlan]:
     """
     n_devices = max(question.device.memory.n_devices, question.plan.devices)
     memory = question.memory()
-    candidates = PlanCandidates(memory, n_devices, question.device.timing.fabric.devices_per_node)
+    candidates = PlanCandidates(memory, n_devices, question.device.memory.per_node)
     timed = question.changed(phase="decode") if memory.settings.phase == "serve" else question
     step = MemoryQuestion(question.model, timed.settings, question.plan)
     choice = best_plan(memory, candidates, PlanTimer(step, question.timing, question.cache))

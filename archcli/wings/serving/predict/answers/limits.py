@@ -214,8 +214,9 @@ def sentence(phase: MemoryPhase, sequences: str, by_time: list[Limit], totals: M
     total = totals["time_s"][kind]
     most = "" if largest.seconds > total / 2 else ", more than into anything else"
     spent = f"{in_one_unit(largest.seconds, total)} go into {largest.what}{most}"
-    unmeasured = UNMEASURED if kind == "floor" else ""
-    return f"{DOING[phase]} {sequences}: {rate_in_words(totals['tokens_per_s'])}; {spent}{unmeasured}."
+    why = f"{totals['not_stated']} not stated" if "not_stated" in totals else UNMEASURED
+    limit = f" ({why}, so this is an upper limit)" if kind == "floor" else ""
+    return f"{DOING[phase]} {sequences}: {rate_in_words(totals['tokens_per_s'])}; {spent}{limit}."
 
 
 def headline(question: PredictQuestion, totals: Mapping[str, Any]) -> str:
@@ -265,4 +266,5 @@ DOING: dict[MemoryPhase, str] = {
     "decode": "Decoding",
     "serve": "Serving",
 }
-UNMEASURED = " (no measurements of this device, so this is an upper limit)"
+UNMEASURED = "no measurements of this device"
+"""Why a limit is all that is known."""

@@ -16,6 +16,7 @@ from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.plan import ONE_DEVICE, DeviceMemory, Plan
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.traced import TracedModel
+from archcli.wings.serving.predict.communication.collective import LinkName
 from archcli.wings.serving.predict.constants import Efficiency
 from archcli.wings.serving.predict.engine_kernels.choice import BORROWED
 from archcli.wings.serving.predict.live import LiveServer
@@ -195,6 +196,8 @@ class PredictQuestion:
     def timing(self) -> TimingDevice:
         """The device with the constants of the dtype; with the engine's kernels, or the launching host."""
         timing, kernels = self.device.timing, self.engine_kernels
+        if self.unknown_link:
+            timing, kernels = timing.at_limit(drops_runs=not self.settings.splits_layers), None
         if not self.settings.served:
             timing = timing._replace(host=COMPILED if self.options.compiled else EAGER)
         if kernels is not None:
@@ -203,6 +206,13 @@ class PredictQuestion:
             clock = timing.clock._replace(engine=kernels, efficiency=efficiency)
             timing = timing._replace(clock=clock)
         return in_fewer_bits(timing, self.native) if self.native else timing
+
+    @property
+    def unknown_link(self) -> LinkName | None:
+        """The link that the plan needs and whose rate is not known; then there is a limit alone."""
+        plan = self.plan
+        replicas_send = self.phase == "train" or plan.pp > 1
+        return self.device.timing.fabric.unknown(plan.devices if replicas_send else max(plan.tp, plan.ep))
 
     @property
     def engine(self) -> Engine:

@@ -13,6 +13,7 @@ from archcli.measure.report import LateTables, Report, Table
 from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules.spec.request import Request
 from archcli.wings.serving.memory.answers.question import check_question, idle_replicas
+from archcli.wings.serving.memory.plan import DEVICES_PER_NODE
 from archcli.wings.serving.predict.answers import tables
 from archcli.wings.serving.predict.answers.limits import (
     HOSTED,
@@ -36,8 +37,10 @@ from archcli.wings.serving.predict.answers.question import (
     check_prediction,
 )
 from archcli.wings.serving.predict.answers.tables import FIGURES, kind_of_figures, totals_of
+from archcli.wings.serving.predict.communication.collective import ANY_NUMBER
 from archcli.wings.serving.predict.constants import SMALL_BYTES
-from archcli.wings.serving.predict.rank.rank_times import PASSES_OF_RING
+from archcli.wings.serving.predict.prediction import OF_PEAKS
+from archcli.wings.serving.predict.rank.stage_step import PASSES_OF_RING
 from archcli.wings.serving.predict.rank.stored import GROUPED
 from archcli.wings.serving.predict.serving import break_even
 from archcli.wings.serving.recorded.classes import TimeClass
@@ -66,6 +69,12 @@ SCANS = (
     "Scans run as in the model that archcli builds, in many small kernels; a fused scan, such as "
     "mamba-ssm's or flash-linear-attention's, launches far fewer."
 )
+OF_NETWORK = "Other traffic on the network: constants are of two to eight machines that ran nothing else."
+NOT_STATED = {
+    "network": "What devices send between machines: network not stated, as --network 400Gb/s would.",
+    "link": "What devices send each other: link not stated, as link_gb_s of a YAML would.",
+}
+"""What a limit leaves out where the rate of a link is not known."""
 KEYS = ("path", "stage", "kernel", "class", "times", "flops", "bytes", "time_s", "floor_s", "bound_by")
 
 
@@ -119,12 +128,15 @@ def _fastest(question: PredictQuestion) -> tuple[PredictQuestion, FastestPlan]:
 
 def _convention(question: PredictQuestion, totals: Record) -> str:
     limit = LIMIT["measured" if question.timing.clock.rates.measured_by else "datasheet"]
-    return limit + (LIMIT_ALONE if kind_of_figures(totals) == "floor" else EXPECTED)
+    alone = f"; {totals['not_stated']} not stated." if "not_stated" in totals else LIMIT_ALONE
+    return limit + (alone if kind_of_figures(totals) == "floor" else EXPECTED)
 
 
 def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row, ...]) -> Record:
     """Times and rates, whether it fits, what takes the time, and where decoding breaks even."""
     totals = totals_of(question, answer)
+    if question.unknown_link and totals["time_s"]["expected"] is None:
+        totals["not_stated"] = question.unknown_link
     total, spent = answer.prediction.seconds.expected, limits(answer.prediction, of_states(decoded))
     memory_question, memory = question.memory(), question.device.memory
     in_memory = memory_question.answer()
@@ -346,8 +358,20 @@ def _of_decoding(question: PredictQuestion, totals: Record) -> Iterator[str]:
         yield f"From {points['context']:,} tokens{of_each} up, the cache is larger than the weights."
 
 
+def _of_machines(question: PredictQuestion) -> Iterator[str]:
+    """What is not known of the links of the plan's devices."""
+    n, fabric = question.plan.devices, question.device.timing.fabric
+    if question.unknown_link:
+        yield NOT_STATED[question.unknown_link]
+    elif DEVICES_PER_NODE < n <= fabric.devices_per_node and fabric.devices_per_node == ANY_NUMBER:
+        yield f"The network between machines: {n:,} cards are taken as in one; --nodes says otherwise."
+
+
 def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[str]:
-    yield from answer.prediction.not_modelled
+    link = question.unknown_link
+    # of a device with constants there is a limit alone where a link's rate is not known
+    yield from (what for what in answer.prediction.not_modelled if not (link and what == OF_PEAKS))
+    yield from _of_machines(question)
     # without constants there is no range that could be wide
     exposed = answer.prediction.communication if answer.prediction.origin else ()
     sent = [part.timed for part in exposed]
@@ -356,7 +380,7 @@ def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[
     if any(part.collective.bytes < SMALL_BYTES * part.collective.times for part in sent):
         yield "What a collective below 1 MB depends on: measured times scatter, so the range is wide."
     if any(part.link == "network" for part in sent):
-        yield "How much of its datasheet rate the network between machines reaches: all of it is assumed."
+        yield OF_NETWORK
     if any(row.op_class == TimeClass.ROUTING or row.kernel == GROUPED for row in answer.prediction.rows):
         yield "Uneven routing: tokens are spread evenly over the experts."
     if question.phase == "train":

@@ -8,6 +8,7 @@ experts are neighbours within a stage.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from math import inf, log2, sqrt
 from typing import Any, Literal, NamedTuple
 
 from archcli.arith import Number
@@ -104,6 +105,8 @@ def merged(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
 
 
 LinkName = Literal["link", "network"]
+ANY_NUMBER = 1 << 20
+"""Devices in a machine where nothing says how many: all of them."""
 
 
 class LinkRoute(NamedTuple):
@@ -113,24 +116,68 @@ class LinkRoute(NamedTuple):
     bytes_per_s: float
 
 
+class LinkPace(NamedTuple):
+    """Measured constants of links: latency in seconds, and the share of the rate on paper.
+
+    The defaults are a floor: nothing before the first byte, and all of the rate. `mixed` is the factor of the
+    geometric mean of latency and the time of the bytes: messages of middling size pass in small pieces.
+    """
+
+    latency_s: float = 0.0
+    share: float = 1.0
+    mixed: float = 0.0
+
+    def seconds(self, times: float, floor_s: float) -> float:
+        """Seconds of so many messages whose bytes take `floor_s` in all."""
+        latency, moving = times * self.latency_s, floor_s / self.share
+        return latency + self.mixed * sqrt(latency * moving) + moving
+
+
+class NetworkConstants(NamedTuple):
+    """Constants of sums among machines, fitted on published runs of nccl-tests.
+
+    near_us, hop_us: for each doubling of the ranks in a machine, and of the machines. mixed: as of a pace.
+    low, high: measured over expected, between which 80% of the runs of clusters held out lie.
+    """
+
+    near_us: float
+    hop_us: float
+    mixed: float
+    low: float
+    high: float
+
+    def pace(self, group: GroupOfRanks, devices_per_node: int) -> LinkPace:
+        """The pace of a group of ranks in several machines."""
+        near = group.per_node(devices_per_node)
+        latency = self.near_us * log2(near) + self.hop_us * log2(max(2.0, group.ranks / near))
+        return LinkPace(latency * 1e-6, 1.0, self.mixed)
+
+
+AT_LIMIT = NetworkConstants(0.0, 0.0, 0.0, 1.0, 1.0)
+"""Constants of a network of which the rate alone is known."""
+
+
 class Fabric(NamedTuple):
     """Links of a device, one way and in GB/s; None where its datasheet states none.
 
     `link_gb_s` joins the `devices_per_node` devices of a node, `network_gb_s` is a device's own part of what
-    joins nodes.
+    joins nodes, with the constants that `constants_of` reads. An infinite rate is one that is not known: what
+    is sent takes no time then.
     """
 
     device: str
     link_gb_s: float | None = None
     network_gb_s: float | None = None
     devices_per_node: int = DEVICES_PER_NODE
+    constants_of: Callable[[], NetworkConstants] = lambda: AT_LIMIT
 
     def route(self, collective: Collective) -> LinkRoute:
         """The route of a collective. Raises ArchError where a link's rate is not known.
 
-        Within a node it is the link. In a group of n ranks, g of them in each node, a ring passes between
-        nodes over the network interfaces of all g: min(link, g x network). In an all-to-all (n - g) / (n - 1)
-        of the bytes leave the node over the rank's own interface, as do all bytes for the next stage.
+        Within a node it is the link. A group of n ranks, g of them in each of n / g nodes, sums within nodes
+        and then between them, each rank its part of the message over its own interface (NCCL's trees): the
+        network carries (n / g - 1) / (n / g) of a message, and rings (n - 1) / n. In an all-to-all
+        (n - g) / (n - 1) of the bytes leave the node, as do all bytes for the next stage.
         """
         ranks, near = collective.group.ranks, collective.group.per_node(self.devices_per_node)
         if near >= ranks:
@@ -144,14 +191,27 @@ class Fabric(NamedTuple):
             number = self.devices_per_node
             beyond = f"beyond {number} device{'s' * (number > 1)}"
             where = "to its neighbours" if name == "link_gb_s" else beyond
-            hint = f"add {name} to a YAML file of one's own, or state a plan within fewer devices"
+            option = "state it, --network 400Gb/s" if name == "network_gb_s" else f"add {name} to a YAML"
+            hint = f"{option}, or state a plan within fewer devices"
             raise ArchError(f"{self.device} states no rate {where}: {name}", hint)
         return rate * 1e9
 
+    def unknown(self, ranks: int) -> LinkName | None:
+        """What joins neighbours of so many ranks where its rate is not known."""
+        if ranks > self.devices_per_node and self.network_gb_s is None:
+            return "network"
+        return "link" if min(ranks, self.devices_per_node) > 1 and self.link_gb_s is None else None
+
+    def assumed(self) -> Fabric:
+        """The fabric with infinite rates in place of unknown ones."""
+        link, network = (inf if rate is None else rate for rate in (self.link_gb_s, self.network_gb_s))
+        return self._replace(link_gb_s=link, network_gb_s=network)
+
     def ring(self, ranks: int, near: int) -> float:
-        """Rate of a ring of which `near` ranks lie in each node."""
-        # with one rank in a node the ring takes no link, and a device may state no rate of one
-        network = near * self._rate("network_gb_s")
+        """Rate of a sum or a gather among nodes with `near` ranks each, of the bytes of a ring."""
+        nodes = ranks / near
+        network = near * self._rate("network_gb_s") * ((ranks - 1) / ranks) / ((nodes - 1) / nodes)
+        # with one rank in a node there is no link, and a device may state no rate of one
         return network if near == 1 else min(network, self._rate("link_gb_s"))
 
     def scattered(self, ranks: int, near: int) -> float:
@@ -171,16 +231,6 @@ ACROSS_NODES: dict[CollectiveName, Callable[[Fabric, int, int], float]] = {
     "all_to_all": Fabric.scattered,
     "send": Fabric.single,
 }
-
-
-class LinkPace(NamedTuple):
-    """Measured constants of links: latency in seconds, and the share of the rate on paper.
-
-    The defaults are a floor: nothing before the first byte, and all of the rate.
-    """
-
-    latency_s: float = 0.0
-    share: float = 1.0
 
 
 class TimedCollective(NamedTuple):
@@ -240,8 +290,7 @@ def timed(collectives: Iterable[Collective], fabric: Fabric, pace: LinkPace = FL
     times = []
     for collective in collectives:
         route = fabric.route(collective)
-        seconds = float(collective.times) * pace.latency_s
-        seconds += float(collective.bytes) / (pace.share * route.bytes_per_s)
+        seconds = pace.seconds(float(collective.times), float(collective.bytes) / route.bytes_per_s)
         times.append(TimedCollective(collective, route.link, seconds))
     return times
 

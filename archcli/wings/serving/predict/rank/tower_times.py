@@ -23,8 +23,9 @@ from archcli.wings.serving.memory.shares import PlacedWeight, has_gradients
 from archcli.wings.serving.memory.traced import TracedModel
 from archcli.wings.serving.predict.rank.kernels import LOSS, CacheUse, RankKernels, rank_kernels
 from archcli.wings.serving.predict.rank.planned import PlannedPass, StagePlacement, repeated_paths
-from archcli.wings.serving.predict.rank.rank_times import RankTimes, StageStep, TimingDevice, stage_step
+from archcli.wings.serving.predict.rank.rank_times import RankTimes, TimingDevice
 from archcli.wings.serving.predict.rank.rows import HOST, PredictedRow, rows_of_stage, waits
+from archcli.wings.serving.predict.rank.stage_step import StageStep, stage_step
 
 LANGUAGE_MODEL = "language_model"
 TOWER = "tower."

@@ -207,7 +207,8 @@ class LeastSending:
         for collective in collectives:
             ring = rings.ring(collective.group.ranks) if self._has_constants else None
             # no latency, which keeps it a lower bound however the bytes are cut into messages
-            pace = LinkPace(0.0, ring.link if ring else 1.0)
+            near = self._device.fabric.route(collective).link == "link"
+            pace = LinkPace(0.0, ring.link if ring and near else 1.0)
             seconds += timed([collective], self._device.fabric, pace)[0].time_s
         return seconds
 

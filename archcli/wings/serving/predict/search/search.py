@@ -19,13 +19,8 @@ from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.predict.prediction import all_batches, traced_plan
 from archcli.wings.serving.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kernels, traced_runs
 from archcli.wings.serving.predict.rank.planned import PlannedPass, planned_pass
-from archcli.wings.serving.predict.rank.rank_times import (
-    KnownTimes,
-    RankTimes,
-    StageStep,
-    TimingDevice,
-    stage_step,
-)
+from archcli.wings.serving.predict.rank.rank_times import KnownTimes, RankTimes, TimingDevice
+from archcli.wings.serving.predict.rank.stage_step import StageStep, stage_step
 from archcli.wings.serving.predict.search.bounds import (
     Degrees,
     LeastMemory,

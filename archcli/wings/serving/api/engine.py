@@ -96,7 +96,8 @@ def run_by_engine(
         chunk = engine.chunk
     # eager torch keeps the cache in the dtype in which it computes
     cache_dtype = kv_dtype or (settings.cache_dtype if engine.serves else None)
-    return replace(settings, engine=engine, chunk=chunk, cache_dtype=cache_dtype)
+    split = tuple(card.memory_bytes for card in device.unlike) if device is not None else ()
+    return replace(settings, engine=engine, chunk=chunk, cache_dtype=cache_dtype, split=split)
 
 
 def _without(engine: InferenceEngine, phase: str) -> str:

@@ -86,7 +86,7 @@ Memory = Annotated[
 DEFAULT_PHASE: MemoryPhase = "train"
 OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum", "gradients", "zero")
 """Options of training alone; with one of them the answer leaves serving out."""
-SET_BY_ENGINE = {"cache_dtype", "past", "engine", "offload"}
+SET_BY_ENGINE = {"cache_dtype", "past", "engine", "offload", "split"}
 """Fields of MemorySettings that depend on several options."""
 
 

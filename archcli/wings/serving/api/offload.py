@@ -138,6 +138,8 @@ def _check_engine(question: MemoryQuestion) -> None:
         what = f"--offload is of llama.cpp, and the engine is {engine.name}"
         raise ArchError(what, "--engine llamacpp, or leave --offload out")
     device = question.device
+    if device is not None and device.unlike:
+        raise ArchError(f"--offload is of equal devices, and {device.name} are unlike", "leave --offload out")
     if device is not None and device.has_ram_alone:
         raise ArchError(
             f"--offload leaves a part in RAM, and {device.name} has no other memory", "leave --offload out"

@@ -209,6 +209,8 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     live = LiveServer.of(load_engine(beyond.engine).get("live"))
     question = PredictQuestion(model, settings, device, plan, beyond, live, again=again)
     if options.fit is not None:
+        if device.memory.unlike:
+            raise ArchError("--fit time compares plans of equal devices", "leave --fit out")
         if options.offload is not None:
             raise ArchError("--fit time compares plans without --offload", "leave one of them out")
         _check_chosen(plan)

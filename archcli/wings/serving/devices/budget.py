@@ -11,7 +11,7 @@ from archcli.units import parse_bytes
 from archcli.wings.serving.devices.datasheet import Datasheet, device_named, load_datasheet
 from archcli.wings.serving.devices.instances import counted, instance_of
 from archcli.wings.serving.devices.line import figures_of, is_line
-from archcli.wings.serving.devices.names import LOCAL, is_file, is_listed_name, split_count
+from archcli.wings.serving.devices.names import JOINED, LOCAL, is_file, is_listed_name, split_count
 
 if TYPE_CHECKING:
     from archcli.wings.serving.recorded.cuda_driver import LocalGpu
@@ -22,6 +22,8 @@ SIZE_ALONE = re.compile(r"\d{1,6}(?:\.\d+)?\s*(?:[KMGT]i?B|G)|\d{7,15}B", re.ASC
 """A memory in the place of a device: 24GB, but not 5070 Ti."""
 OF_MEMORY = re.compile(r"(?:\s+(?:of|gpu|video|unified))*\s+(?:v?ram|memory)", re.IGNORECASE)
 """Words after an amount of memory: 16 GB of VRAM."""
+MOST_UNLIKE = 16
+"""Devices that llama.cpp takes: its GGML_CUDA_MAX_DEVICES."""
 TAKE_MEMORY = ("AMD", "Intel")
 """Makers whose processors are sold without memory."""
 NO_RATE = "no rate is stated, such as 165TFLOP/s: the limit is that of the memory alone"
@@ -76,9 +78,35 @@ def read_budget(device: str | None = None, memory: str | int | None = None) -> B
 
 
 def is_device(name: str) -> bool:
-    """Whether a text is a device as --device takes it, or a memory in its place."""
+    """Whether a text is a device as --device takes it, several, or a memory in its place."""
     try:
-        return read_budget(name) is not None
+        return all(read_budget(text) is not None for text in each_of(name))
+    except ArchError:
+        return False
+
+
+def each_of(text: str) -> tuple[str, ...]:
+    """The devices of a text that joins several, `2x3090+4090`, one by one; of another text itself.
+
+    Equal ones stay together. Raises ArchError for one that is none beside others that are.
+    """
+    parts = [part for part in JOINED.split(text) if part.strip()]
+    if len(parts) < 2 or is_line(text) or is_file(text) or _is_one(text):  # noqa: PLR2004
+        return (text,)
+    if not any(map(_is_one, parts)):
+        return (text,)
+    budgets = [budget for part in parts if (budget := read_budget(part)) is not None]
+    if len({(budget.name, budget.memory_bytes) for budget in budgets}) == 1:
+        return (f"{sum(budget.n_devices for budget in budgets)}x{split_count(parts[0])[1]}",)
+    if sum(budget.n_devices for budget in budgets) > MOST_UNLIKE:
+        raise ArchError(f"{quote(text)} are more than {MOST_UNLIKE} unlike devices", "such as 2x3090+4090")
+    named = zip(parts, budgets, strict=True)
+    return tuple(split_count(part)[1] for part, budget in named for _ in range(budget.n_devices))
+
+
+def _is_one(text: str) -> bool:
+    try:
+        return read_budget(text) is not None
     except ArchError:
         return False
 
@@ -96,6 +124,10 @@ def size_alone(name: str) -> str:
 
 def device_note(device: str) -> str:
     """A note if `[N×]NAME` is ambiguous: several devices, several sizes of memory, or a memory alone."""
+    return "; ".join(dict.fromkeys(filter(None, map(_note, each_of(device)))))
+
+
+def _note(device: str) -> str:
     _, name = split_count(device)
     if instance := instance_of(name):
         return instance.note

@@ -6,7 +6,8 @@ arXiv:2104.04473 sections 2.2 and 2.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from archcli.modules import Model
@@ -31,15 +32,18 @@ class Stage(NamedTuple):
         return sum(len(_overlap(numbers, group)) for group in self.groups)
 
 
-def stages_of(plan: Plan, n_layers: int, *, with_head: bool = False, in_ram: int = 0) -> tuple[Stage, ...]:
+def stages_of(
+    plan: Plan, n_layers: int, *, with_head: bool = False, in_ram: int = 0, split: Sequence[int] = ()
+) -> tuple[Stage, ...]:
     """All p stages. Of layers that do not divide evenly the first groups have one more each.
 
-    `with_head` counts the head as one of the layers, as llama.cpp does. The first `in_ram` layers are on no
-    device, and the first stage does not begin the model then.
+    `with_head` counts the head as one of the layers, as llama.cpp does, which gives each of several devices
+    layers in proportion to its free bytes: `split`, left out for equal devices. The first `in_ram` layers
+    are on no device, and the first stage does not begin the model then.
     """
     groups = list(_cut(n_layers - in_ram, plan.pp * plan.virtual_stages))
     if with_head and 2 * plan.pp <= n_layers - in_ram + 1:  # else the head would be alone on the last device
-        groups = list(_cut_with_head(n_layers - in_ram, plan.pp))
+        groups = list(_cut_with_head(n_layers - in_ram, split if len(split) == plan.pp else (1,) * plan.pp))
     groups = [range(group.start + in_ram, group.stop + in_ram) for group in groups]
     last = plan.pp - 1
     return tuple(
@@ -47,9 +51,12 @@ def stages_of(plan: Plan, n_layers: int, *, with_head: bool = False, in_ram: int
     )
 
 
-def _cut_with_head(n_layers: int, parts: int) -> Iterator[range]:
-    # layer i of L is on device floor(i n / (L + 1)) of n, the head on the last
-    ends = [-(-part * (n_layers + 1) // parts) for part in range(parts)]
+def _cut_with_head(n_layers: int, split: Sequence[int]) -> Iterator[range]:
+    # llama.cpp's load_tensors: layer i of L is on the first device up to which more than i / (L + 1) of all
+    # bytes are free, the head on the last; a device with none of the layers is given one here
+    before = [0, *accumulate(split)]
+    least = [-(-part * (n_layers + 1) // before[-1]) for part in before[:-1]]
+    ends = [min(max(end, i), n_layers - len(split) + i) for i, end in enumerate(least)]
     yield from map(range, ends, [*ends[1:], n_layers])
 
 

@@ -45,6 +45,7 @@ class DeviceMemory(NamedTuple):
     family: a kind of device with a backend in llama.cpp.
     per_node: devices joined by a link. of_servers: the link is one of servers.
     figures: names of the figures in its file; None without one.
+    unlike: each of several unlike devices, which stages take in turn; `memory_bytes` is their mean.
     """
 
     name: str
@@ -59,16 +60,21 @@ class DeviceMemory(NamedTuple):
     per_node: int = DEVICES_PER_NODE
     figures: frozenset[str] | None = None
     of_servers: bool = False
+    unlike: tuple[DeviceMemory, ...] = ()
 
     @property
     def usual_engine(self) -> EngineName:
-        """The engine that people serve with on it: llama.cpp on Macs and CPUs."""
-        return "vllm" if self.family == "gpu" else "llamacpp"
+        """The engine that people serve with on it: llama.cpp on Macs, CPUs and unlike cards."""
+        return "vllm" if self.family == "gpu" and not self.unlike else "llamacpp"
 
     @property
     def has_ram_alone(self) -> bool:
         """Whether its memory is the RAM: that of a Mac or a CPU, on which people serve with llama.cpp."""
-        return self.usual_engine == "llamacpp"
+        return self.family != "gpu"
+
+    def of_stage(self, number: int) -> DeviceMemory:
+        """The device of a stage."""
+        return self.unlike[number] if self.unlike else self
 
     @property
     def usual_dtype(self) -> str:
@@ -79,7 +85,8 @@ class DeviceMemory(NamedTuple):
     def taken_by(self, engine: InferenceEngine, utilization: float | None = None) -> DeviceMemory:
         """The memory that an engine takes of a device; of a stated amount all, unless a share is stated."""
         share = utilization or (1.0 if self.stated else engine.utilization)
-        return self._replace(memory_bytes=int(self.memory_bytes * share), utilization=share)
+        unlike = tuple(device.taken_by(engine, utilization) for device in self.unlike)
+        return self._replace(memory_bytes=int(self.memory_bytes * share), utilization=share, unlike=unlike)
 
 
 @dataclass(frozen=True, slots=True)

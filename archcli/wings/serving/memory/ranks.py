@@ -204,9 +204,10 @@ def _rank_peaks(known: TracedModel, settings: MemorySettings, plan: Plan) -> lis
     if plan.devices == 1 and settings.offload is None:
         return [_single(known, settings)]
     by_layers, in_ram = settings.splits_layers, settings.layers_in_ram
-    stages = stages_of(plan, layer_count(model), with_head=by_layers, in_ram=in_ram)
+    stages = stages_of(plan, layer_count(model), with_head=by_layers, in_ram=in_ram, split=settings.split)
     if settings.phase != "train":
-        placed = ((stage, rank) for stage in distinct_stages(stages) for rank in _ends(plan.tp))
+        distinct = stages if settings.split else distinct_stages(stages)
+        placed = ((stage, rank) for stage in distinct for rank in _ends(plan.tp))
         return [_inferring(known, settings, plan, stage, rank) for stage, rank in placed]
     trained = _TrainedRanks(model, settings, plan)
     return [trained.peak(stage, rank) for stage in stages for rank in _ends(plan.replicas * plan.tp)]
@@ -298,7 +299,8 @@ def least_bytes(known: TracedModel, settings: MemorySettings, plan: Plan) -> Num
         return 0
     share = known.share(replace(plan, pp=1), 0)
     bits = stored_bits(share, settings.dtype, settings.engine or ANY_ENGINE)
-    stages = stages_of(plan, layer_count(known.model), with_head=settings.splits_layers)
+    by_layers, split = settings.splits_layers, settings.split
+    stages = stages_of(plan, layer_count(known.model), with_head=by_layers, split=split)
     in_ram = in_ram_bytes(share.inferring, settings, share, has_head=False)
     return max(bytes_of_stage(bits, stage) for stage in stages) - in_ram
 

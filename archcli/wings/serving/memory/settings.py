@@ -48,6 +48,7 @@ class MemorySettings:
     gradients: the dtype that gradients are summed and kept in; None is `dtype`.
     offload: what of the model lies in RAM; None is nothing but tables.
     media: the image or sound that an encoder of them reads; left out, one of its usual size.
+    split: bytes of each of several unlike devices, by which an engine that splits layers shares them out.
 
     Raises ArchError for a value that a field does not accept.
     """
@@ -71,6 +72,7 @@ class MemorySettings:
     gradients: GradientDtype | None = None
     offload: ChosenOffload = None
     media: Media = ()
+    split: tuple[AboveZero, ...] = ()
 
     def __post_init__(self) -> None:
         if self.engine is None and self.phase == "serve":

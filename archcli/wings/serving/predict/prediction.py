@@ -177,7 +177,7 @@ def _predict_text(
         plan.devices,
         asked_flops,
         max(executed * alike, asked_flops),  # a scan of few tokens runs its products element by element
-        device.clock.rates.peak(settings.dtype) * plan.devices,
+        fsum(card.clock.rates.peak(settings.dtype) for card in device.unlike or (device,) * plan.devices),
         device.origin(settings) if has_constants else None,
         (
             *(_of_compiled(planned, rows, has_constants=has_constants) if compiled else ()),
@@ -220,7 +220,8 @@ def _decoding(times: RankTimes, plan: Plan, batches: int) -> RunStages:
 
     Decoding goes on and on: the batch waits where the slowest stage takes longer for all batches.
     """
-    whole, slowest, rows = _in_turn((times, plan, stage) for stage in times.rank.planned.stages(plan))
+    stages = times.rank.planned.stages(plan)
+    whole, slowest, rows = _in_turn((times.at(stage), plan, stage) for stage in stages)
     waiting = slowest.scaled(batches).beyond(whole.total)
     step = whole._replace(total=whole.total.plus(waiting), waiting=waiting)
     return RunStages(step, rows, batches * _products(rows))
@@ -260,9 +261,9 @@ def _prefill(times: RankTimes, plan: Plan, batches: int) -> RunStages:
     At the floor it never waits: pieces of a batch may be in several stages at once.
     """
     stages = times.rank.planned.stages(plan)
-    steps = {stage: stage_step(times, plan, stage, 1) for stage in stages}
+    steps = {stage: stage_step(times.at(stage), plan, stage, 1) for stage in stages}
     slowest = max(steps, key=lambda stage: steps[stage].total.expected)
-    waiting = Seconds()
+    there, waiting = times.at(slowest), Seconds()
     for stage, step in steps.items():
         waiting = waiting if stage == slowest else waiting.plus(step.total)
     if times.settings.splits_layers:
@@ -272,7 +273,7 @@ def _prefill(times: RankTimes, plan: Plan, batches: int) -> RunStages:
     # without constants the floor stands for all of them
     waiting = waiting._replace(floor=0.0) if waiting.is_calibrated else Seconds()
     of_prompt = steps[slowest].scaled(batches)
-    of_one = (*rows_of_stage(times, plan, slowest), *waits(times, plan, slowest, steps[slowest].launching))
+    of_one = (*rows_of_stage(there, plan, slowest), *waits(there, plan, slowest, steps[slowest].launching))
     rows = tuple(row.scaled(batches) for row in of_one)
     executed = batches * sum(_products(rows_of_stage(times, plan, stage)) for stage in stages)
     return RunStages(of_prompt._replace(total=of_prompt.total.plus(waiting), waiting=waiting), rows, executed)

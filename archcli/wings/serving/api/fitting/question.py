@@ -118,7 +118,8 @@ def list_question(options: FitOptions, what: str) -> ListQuestion:
     device = device_memory(options.device, None, Machines.of(options.nodes))
     if device is None:
         raise ArchError("fit needs a device to fit into", "archcli fit --device rtx-4090")
-    name = device.name if device.n_devices == 1 else f"{device.n_devices}x{device.name}"
+    alone = device.n_devices == 1 or device.unlike
+    name = device.name if alone else f"{device.n_devices}x{device.name}"
     in_ram = 0 if options.offload is None else options.host().bytes
     total = device.memory_bytes * device.n_devices + in_ram
     return ListQuestion(name, total, options.sort, options.context, options.min_speed, what)

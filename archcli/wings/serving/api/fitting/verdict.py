@@ -140,9 +140,13 @@ def _misfit(fit: FitQuestion, formats: Formats) -> str:
     if fit.min_speed is not None and least.holds(tokens):
         rate = rate_in_words(least.tokens_per_s)
         return f"too slow on {device_in_words(least.device)}: {rate} as {least.format}, not {fit.min_speed:g}"
-    needed = binary_bytes(least.at(tokens).answer().needed_bytes)
-    there = binary_bytes(least.device.memory_bytes)
+    answer = least.at(tokens).answer()
+    needed, there = (
+        binary_bytes(answer.needed_bytes),
+        binary_bytes(answer.device_of(least.device).memory_bytes),
+    )
     of_each = "each needs" if least.device.n_devices > 1 else "needs"
+    of_each = "one needs" if least.device.unlike else of_each
     smallest = "" if fit.dtype is not None else ", its smallest form,"
     return (
         f"does not fit {device_in_words(least.device)}: as {least.format}{smallest} with {tokens:,} tokens "
@@ -185,7 +189,7 @@ def _offloading(formats: Formats) -> Iterator[Record]:
 def _more_devices(formats: Formats) -> Iterator[Record]:
     """More of the same devices, in the format of --dtype or in the smallest usual one."""
     first = _nearest(formats)
-    n = first.device.n_devices
+    n = MOST_DEVICES if first.device.unlike else first.device.n_devices
     while n < MOST_DEVICES:
         n = min(2 * n, MOST_DEVICES)
         device = f"{n}x{first.device.name}"

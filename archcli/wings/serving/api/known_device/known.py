@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -120,6 +121,54 @@ class KnownDevice:
         return with_llamacpp(device, quantized=quantized)
 
 
+@dataclass(frozen=True)
+class UnlikeDevices(KnownDevice):
+    """Devices that are joined, `3090+4090`; text, budget and what all share are those of the first.
+
+    Raises ArchError for devices that do not join.
+    """
+
+    cards: tuple[KnownDevice, ...] = ()
+
+    def __post_init__(self) -> None:
+        for card in self.cards:
+            kind, family = card.budget.kind, card.memory.family
+            if kind != "gpu" or family != "gpu":
+                others = " and ".join(dict.fromkeys(it.budget.name for it in self.cards if it is not card))
+                what = f"{card.budget.name} and {others} do not join: only cards of one machine share layers"
+                raise ArchError(what, f"each alone, --device {card.budget.name}")
+        if self.machines.nodes not in {None, 1}:
+            what = f"--nodes {self.machines.nodes} spreads equal devices, and {self.memory.name} are unlike"
+            raise ArchError(what, "leave --nodes out")
+
+    @property
+    def memory(self) -> DeviceMemory:
+        """The memories of all; their mean is that of each."""
+        cards = [card.memory for card in self.cards]
+        counted = [(name, len([*alike])) for name, alike in groupby(card.name for card in cards)]
+        name = " + ".join(name if n == 1 else f"{n} x {name}" for name, n in counted)
+        mean, unlike = sum(card.memory_bytes for card in cards) // len(cards), tuple(cards)
+        return cards[0]._replace(name=name, memory_bytes=mean, n_devices=len(cards), unlike=unlike)
+
+    @cached_property
+    def timed(self) -> PredictedDevice:
+        """All devices with their peaks, links and constants. Raises ArchError as of each."""
+        return self._joined([card.timed for card in self.cards])
+
+    def run_by(
+        self, engine: InferenceEngine, utilization: float | None, *, quantized: bool
+    ) -> PredictedDevice:
+        """All devices with the parts that an engine takes."""
+        return self._joined(
+            [card.run_by(engine, utilization, quantized=quantized) for card in self.cards]
+        )._replace(memory=self.memory.taken_by(engine, utilization))
+
+    def _joined(self, cards: list[PredictedDevice]) -> PredictedDevice:
+        """The first device with the times of all."""
+        timing = cards[0].timing._replace(unlike=tuple(card.timing for card in cards))
+        return cards[0]._replace(timing=timing, memory=self.memory)
+
+
 def known_device(
     device: str, calibrations: Sequence[Path] = (), machines: Machines = ONE_BY_FILE
 ) -> KnownDevice:
@@ -140,8 +189,13 @@ def device_or_memory(
     if device is None and memory is None:
         return None
     device = device and machines.counted(device)
-    from archcli.wings.serving.devices.budget import read_budget  # reads files, where a device is named
+    from archcli.wings.serving.devices.budget import each_of, read_budget  # reads files of named devices
 
+    names = (device,) if device is None or memory is not None else each_of(device)
+    if len(names) > 1:
+        cards = tuple(known_device(name or "") for name in names)
+        return UnlikeDevices(device or "", cards[0].budget, machines=machines, cards=cards)
+    device = names[0]
     budget = read_budget(device, memory)
     return None if budget is None else KnownDevice(device or "", budget, machines=machines)
 

@@ -85,7 +85,7 @@ def _may_fit(question: MemoryQuestion) -> bool:
         least = least_bytes(question.traced, question.settings, question.plan)
     except ArchError:  # of a plan that the model cannot have
         return False
-    return bool(least <= question.device.memory_bytes)
+    return bool(least <= max(card.memory_bytes for card in question.device.unlike or (question.device,)))
 
 
 def _largest_batch(question: MemoryQuestion) -> Record:
@@ -129,7 +129,9 @@ def _in_fewer_bits(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuesti
     device = question.device
     if device is None:
         return
-    whole, weights = whole_bytes(question), float(question.answer().largest.peak.weights)
+    answer = question.answer()
+    whole, weights = whole_bytes(question), float(answer.largest.peak.weights)
+    device = answer.device_of(device)
     for size, name, stored in formats_by_bytes(question):
         # a trace is slow: skip formats that cannot fit. A rank's share of the weights stays the same but for
         # rounding
@@ -242,4 +244,10 @@ def _shown(question: MemoryQuestion) -> tuple[Column, ...]:
 
 
 def _fits(question: MemoryQuestion, needed: int) -> bool | None:
-    return None if question.device is None else needed <= question.device.memory_bytes
+    if question.device is None:
+        return None
+    return (
+        question.answer().fits(question.device)
+        if question.device.unlike
+        else needed <= question.device.memory_bytes
+    )

@@ -220,6 +220,8 @@ def fit(question: MemoryQuestion, what: Fit, tell: Progress, devices: Sequence[D
     """
     if question.device is None and what == "devices" and devices:
         return _survey(question, devices, tell)
+    if what == "devices" and question.device is not None and question.device.unlike:
+        raise ArchError("--fit devices counts equal devices", f"--device {question.device.unlike[0].name}")
     if question.device is None:
         raise ArchError(f"--fit {what} needs a device to fit into", "--device h100-sxm, or --memory 80GiB")
     return FITS[what](question, tell)

@@ -50,7 +50,9 @@ def _peak(question: MemoryQuestion, totals: Record) -> str:
     where = " of the largest rank" if question.plan.devices > 1 else ""
     peak = f"{binary_bytes(totals['peak_bytes'])} at the peak{where}"
     device = question.device
-    if device is None or totals["fits"] or totals["peak_bytes"] > device.memory_bytes:
+    if device is None or totals["fits"]:
+        return peak
+    if totals["peak_bytes"] > question.answer().device_of(device).memory_bytes:
         return peak
     return f"{peak} and up to {binary_bytes(totals['beyond_bytes'])} beyond the model"
 
@@ -58,6 +60,8 @@ def _peak(question: MemoryQuestion, totals: Record) -> str:
 def fits_in_words(device: DeviceMemory, subject: str = "", *, fits: bool) -> str:
     """`Fits into 2 x h100-sxm (79.1 GiB each)`, or `Serving fits into …`."""
     memory = binary_bytes(device.memory_bytes) + " each" * (device.n_devices > 1)
+    if device.unlike:
+        memory = ", ".join(binary_bytes(card.memory_bytes) for card in device.unlike)
     of_each = "" if device.stated else f" ({memory})"
     verb = "fits into" if fits else "does not fit into"
     opening = f"{subject} {verb}" if subject else verb.capitalize()

@@ -39,12 +39,16 @@ class MemoryAnswer(NamedTuple):
 
     def lacking(self, device: DeviceMemory | None) -> int:
         """Bytes missing on a device or in RAM, the larger of both; negative where bytes are left."""
-        of_device = self.needed_bytes - (0 if device is None else device.memory_bytes)
+        of_device = self.needed_bytes - (0 if device is None else self.device_of(device).memory_bytes)
         return max(of_device, self.ram_bytes - self.ram_limit) if self.ram_limit else of_device
+
+    def device_of(self, device: DeviceMemory) -> DeviceMemory:
+        """The device of the largest rank."""
+        return device.of_stage(self.largest.stage)
 
     @property
     def largest(self) -> RankPeak:
-        """The rank with the most bytes at its peak."""
+        """The rank with the most bytes at its peak; of unlike devices that with the fewest bytes left."""
         return self.ranks[0]
 
     @property
@@ -86,7 +90,12 @@ class MemoryQuestion:
         known = self.traced
         key = "ranks", self.settings, self.plan
         peaks = known.once(key, lambda: rank_peaks(known, self.settings, self.plan))
-        return tuple(sorted(peaks, key=lambda rank: rank.peak.bytes, reverse=True))
+
+        def lacking(rank: RankPeak) -> float:
+            unlike = self.device is not None and self.device.unlike
+            return float(rank.peak.bytes) - (unlike[rank.stage].memory_bytes if unlike else 0)
+
+        return tuple(sorted(peaks, key=lacking, reverse=True))
 
     def answer_with(self, ranks: tuple[RankPeak, ...]) -> MemoryAnswer:
         """The answer, of ranks that are traced already."""
@@ -202,6 +211,12 @@ def _of_devices(question: MemoryQuestion) -> Iterator[Problem]:
         what = f"the plan takes {plan.devices:,} devices, and there are {device.n_devices:,}"
         yield Problem(what, f"--device {plan.devices}x{device.name}, or a smaller plan")
     yield from _of_split(question)
+    if device is not None and device.unlike and not question.settings.splits_layers:
+        runs = "training" if question.settings.phase == "train" else "one pass"
+        engine = question.settings.engine or NO_ENGINE
+        title = runs if engine.name == "none" else engine.title
+        what = f"{device.name}: {title} takes equal devices, and these are unlike"
+        yield Problem(what, "--phase serve --engine llamacpp, which gives each whole layers")
     if question.settings.phase == "train" and plan.dp_attention > 1:
         what = "--dp-attention shares a model that is served, and the phase is train"
         yield Problem(what, "leave --dp-attention out: --dp has whole replicas")

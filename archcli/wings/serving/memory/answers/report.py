@@ -179,7 +179,7 @@ def _totals(question: MemoryQuestion, answer: MemoryAnswer, fitted: Record | Non
         ],
         "kept_bytes": int(largest.kept),
         "moments": list(_moments(largest)),
-        "ranks": [_rank(rank) for rank in answer.ranks],
+        "ranks": [{**_rank(rank), **_of_device(rank, answer, device)} for rank in answer.ranks],
         "fits": fits,
         "fit": fitted,
         "change": cheapest_change(question) if fits is False else None,
@@ -209,6 +209,15 @@ def _rank(rank: RankPeak) -> Record:
         "moment": rank.peak.stage,
         "parts": _parts(rank.peak),
     }
+
+
+def _of_device(rank: RankPeak, answer: MemoryAnswer, device: DeviceMemory | None) -> Record:
+    """The device of a rank, its memory and whether the rank fits into it; nothing of equal devices."""
+    if device is None or not device.unlike:
+        return {}
+    card = device.of_stage(rank.stage)
+    fits = int(rank.peak.bytes) + answer.beyond.bytes <= card.memory_bytes
+    return {"device": card.name, "memory_bytes": card.memory_bytes, "fits": fits}
 
 
 def _moments(rank: RankPeak) -> Iterator[Record]:

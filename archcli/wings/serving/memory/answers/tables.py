@@ -84,7 +84,7 @@ def stored_in_words(model: Model, dtype: str, native: str = "") -> str:
 def device_in_words(device: DeviceMemory) -> str:
     """The device, and how many: `8 x h100-sxm`."""
     n, name = device.n_devices, device.name
-    return name if n == 1 else f"{n:,} x {name}"
+    return name if n == 1 or device.unlike else f"{n:,} x {name}"
 
 
 def plan_in_words(plan: Plan) -> str:
@@ -210,11 +210,17 @@ def moment_table(moments: Sequence[Record]) -> Table:
 
 def rank_table(ranks: Sequence[Record]) -> Table:
     """The peaks of the ranks that differ."""
+    unlike = (
+        Column("device", "device"),
+        Column("memory_bytes", "of", "bytes"),
+        Column("fits", "fits", "flag"),
+    )
     columns = (
         Column("stage", "stage", "number"),
         Column("rank", "rank", "number"),
         Column("moment", "at"),
         BYTES,
+        *(unlike if "device" in ranks[0] else ()),
     )
     return Table("ranks", columns, ranks)
 

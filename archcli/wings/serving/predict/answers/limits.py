@@ -80,6 +80,7 @@ def misfit(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str
     if not totals["fits"]:
         needed, there = (binary_bytes(totals[name]) for name in ("needed_bytes", "memory_bytes"))
         of_each = "each needs" if question.plan.devices > 1 else "needs"
+        of_each = "one needs" if question.device.memory.unlike else of_each
         so = queue if running < batch_size else "all times are as if it did."
         yield f"Does not fit into {_devices(question)} ({of_each} {needed}, has {there}); {so}"
     elif running < batch_size:

@@ -195,7 +195,11 @@ class PredictQuestion:
     @property
     def timing(self) -> TimingDevice:
         """The device with the constants of the dtype; with the engine's kernels, or the launching host."""
-        timing, kernels = self.device.timing, self.engine_kernels
+        timing = self.device.timing
+        return self._run_on(timing)._replace(unlike=tuple(map(self._run_on, timing.unlike)))
+
+    def _run_on(self, timing: TimingDevice) -> TimingDevice:
+        kernels = self.engine_kernels
         if self.unknown_link:
             timing, kernels = timing.at_limit(drops_runs=not self.settings.splits_layers), None
         if not self.settings.served:
@@ -210,9 +214,11 @@ class PredictQuestion:
     @property
     def unknown_link(self) -> LinkName | None:
         """The link that the plan needs and whose rate is not known; then there is a limit alone."""
-        plan = self.plan
+        plan, timing = self.plan, self.device.timing
         replicas_send = self.phase == "train" or plan.pp > 1
-        return self.device.timing.fabric.unknown(plan.devices if replicas_send else max(plan.tp, plan.ep))
+        ranks = plan.devices if replicas_send else max(plan.tp, plan.ep)
+        links = (card.fabric.unknown(ranks) for card in timing.unlike or (timing,))
+        return next(filter(None, links), None)
 
     @property
     def engine(self) -> Engine:

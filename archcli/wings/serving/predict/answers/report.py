@@ -144,7 +144,7 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
         "fits": in_memory.fits(memory),
         "needed_bytes": in_memory.needed_bytes,
         **memory_question.offload_totals(in_memory),
-        "memory_bytes": memory.memory_bytes,
+        "memory_bytes": in_memory.device_of(memory).memory_bytes,
         "limits": [limit.record(total) for limit in spent],
     }
     if question.settings.media and question.model.towers:
@@ -161,7 +161,8 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
 
         totals |= measured_totals(question, answer, totals, of_states(decoded))
     # with a part in RAM, neither the device's peak nor its bandwidth decides
-    if question.phase in {"decode", "serve"} and question.settings.offload is None:
+    of_one = question.settings.offload is None and not memory.unlike
+    if question.phase in {"decode", "serve"} and of_one:
         totals["break_even"] = _break_even(question, decoded)
     return totals
 

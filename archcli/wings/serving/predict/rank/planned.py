@@ -109,6 +109,7 @@ class PlannedPass:
     width, gradient_width: bytes of an element, and of a weight's gradient.
     with_head: stages count the head as a layer.
     in_ram: number of first layers in RAM, which no stage has.
+    split: bytes of unlike devices, in proportion to which stages have layers.
     """
 
     known: TracedModel
@@ -122,6 +123,7 @@ class PlannedPass:
     gradient_width: Number
     with_head: bool = False
     in_ram: int = 0
+    split: tuple[int, ...] = ()
     _of_stages: dict[Stage, tuple[Collective, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -146,8 +148,8 @@ class PlannedPass:
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """The stages of a plan."""
-        by_layers, in_ram = self.with_head, self.in_ram
-        return stages_of(plan, self.placement.n_layers, with_head=by_layers, in_ram=in_ram)
+        by_layers, in_ram, n_layers = self.with_head, self.in_ram, self.placement.n_layers
+        return stages_of(plan, n_layers, with_head=by_layers, in_ram=in_ram, split=self.split)
 
     def collectives(self, plan: Plan, stage: Stage, grad_accum: int = 1) -> Iterator[Collective]:
         """The collectives of a stage's rank: of a whole training step, else of a pass."""
@@ -212,6 +214,7 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
         settings.gradient_width,
         settings.splits_layers,
         settings.layers_in_ram,
+        settings.split,
     )
 
 

@@ -29,6 +29,7 @@ class TimingDevice(NamedTuple):
     """A device to time on: the clock of its kernels, its links, and the host that launches them.
 
     Without a `host` launches take no time of it. `whole_runs` are constants of passes, `ram` the RAM beside.
+    `unlike` are the devices of all stages where they are unlike.
     """
 
     clock: KernelClock
@@ -36,6 +37,7 @@ class TimingDevice(NamedTuple):
     host: Host | None = None
     whole_runs: LlamaCppConstants | None = None
     ram: TimingDevice | None = None
+    unlike: tuple[TimingDevice, ...] = ()
 
     def of_pass(self, request: Request) -> TimingDevice:
         """The device with the constants of a pass."""
@@ -147,6 +149,7 @@ class RankTimes:
         Raises ArchError where the device states no peak of a product's dtype.
         """
         self._known: KnownTimes = {} if known is None else known
+        self._unlike, self._on = device.unlike, dict[int, RankTimes]()
         device = device.of_pass(rank.planned.request)
         self.rank, self.device, self.settings = rank, device, settings
         self.step = device.step_constants(settings)
@@ -164,6 +167,15 @@ class RankTimes:
             for run in rank.launched:
                 path, times = self._place(run)
                 self._places[rank.placement.place(path)] = path, times.with_launches(run, self.host)
+
+    def at(self, stage: Stage) -> RankTimes:
+        """The times on the device of a stage, the same for all stages of equal devices."""
+        if not self._unlike:
+            return self
+        number = stage.number
+        if number not in self._on:
+            self._on[number] = RankTimes(self.rank, self._unlike[number], self.settings)
+        return self._on[number]
 
     @property
     def host(self) -> Host | None:

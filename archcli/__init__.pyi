@@ -28,6 +28,7 @@ from archcli.wings.running.api.own import summary as summary
 from archcli.wings.running.api.plot import plot as plot
 from archcli.wings.running.api.profile import profile as profile
 from archcli.wings.running.api.verify import verify as verify
+from archcli.wings.serving.api.bench import bench as bench
 from archcli.wings.serving.api.devices import devices as devices
 from archcli.wings.serving.api.engines import engines as engines
 from archcli.wings.serving.api.fit import fit as fit
@@ -49,6 +50,7 @@ __all__ = [
     "Report",
     "Request",
     "Sweep",
+    "bench",
     "build",
     "check",
     "compare",

@@ -39,7 +39,7 @@ PICTURES = {
 """What answers with a picture or a page, and no JSON."""
 OF_NO_MODEL = {
     *("list", "families", "devices", "engines", "rule", "rules", "schema", "plot", "summary"),
-    "mcp",
+    *("mcp", "bench"),
 }
 TORCH = {
     "verify": ("verify", "-s", "5"),

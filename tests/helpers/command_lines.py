@@ -266,6 +266,7 @@ list --sort nothing
 survey --no-presets
 devices nothing
 engines nothing
+bench localhost:8000 --device rtx-4090
 families gpt2
 rule
 rule FFN

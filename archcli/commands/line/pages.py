@@ -161,6 +161,11 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
         "archcli devices rtx-4090": "One, with the sources of its figures.",
         "archcli devices --this": "This machine.",
     },
+    "bench": {
+        "archcli bench http://localhost:8000/v1 --device rtx-4090": "A server on this machine.",
+        "archcli bench http://gpu:8080/v1 --device 2xl40s -b 32": "32 sequences at once.",
+        "archcli bench http://gpu:8080/v1 --device l40s -o rows.csv": "As rows of a table of speeds.",
+    },
     "engines": {
         "archcli engines": "All engines.",
         "archcli engines vllm": "One, with its settings.",

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 Nodes = Annotated[
     AboveZero | None,
-    count_option("Machines that the devices are spread over evenly. [default: by the device's file]"),
+    count_option("Machines of the devices. [default: by the device]"),
 ]
 Network = Annotated[
     str | None,
     Option(
-        "Of each device to other machines, one way: 400Gb/s, 50GB/s. [default: by the device's file]",
+        "Between machines, for each device: 400Gb/s, 50GB/s.",
         metavar="RATE",
         reads="text",
     ),

@@ -169,7 +169,8 @@ def one(name, ranks, stride=1, size=1e9, times=1, cover=""):
         (one("all_reduce", 64), "network", 8 * 50 * (63 / 64) / (7 / 8)),
         (one("all_gather", 16, stride=8), "network", 50),
         (one("all_gather", 4, stride=2), "link", 450),
-        (one("reduce_scatter", 8, stride=2), "network", 4 * 50 * (7 / 8) / (1 / 2)),
+        (one("all_reduce", 8, stride=2), "network", 4 * 50 * (7 / 8) / (1 / 2)),
+        (one("reduce_scatter", 8, stride=2), "network", 200),  # rings, over 4 interfaces
         (one("all_to_all", 16), "network", 50 * 15 / 8),  # 8 of the 15 others are in the other node
         (one("send", 2, stride=8), "network", 50),
         (one("send", 16), "network", 50),

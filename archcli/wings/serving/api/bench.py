@@ -31,12 +31,8 @@ New = Annotated[AboveZero, count_option("Tokens made of each sequence.")]
 AtOnce = Annotated[AboveZero, count_option("Sequences at once, beside one alone.", "-b")]
 KEYS = ("id", "kind", "group", "source", "model", "sets", "ask", "metric", "measured", "note")
 """Columns of the tables of measured speeds."""
-METRICS = {"first_ms": "ms to the first token", "ms_token": "ms a token after it"}
-COLUMNS = (
-    Column("at_once", "sequences", "number"),
-    Column("what", "what"),
-    Column("measured", "measured", "number"),
-)
+KINDS = {"first_ms": "bench_first", "ms_token": "bench_token"}
+COLUMNS = (Column("note", "what"), Column("metric", "metric"), Column("measured", "measured", "number"))
 CONVENTION = (
     "Medians of three runs behind one that is not counted; -o rows.csv writes rows of a table of speeds."
 )
@@ -70,10 +66,10 @@ class Speed(NamedTuple):
 
 @asks(BenchOptions)
 def bench(options: BenchOptions) -> Report:
-    """How fast a running server is: the report of `archcli bench`, whose rows are those of a table of speeds.
+    """How fast a running server is: the report of `archcli bench`.
 
-    It asks the server at `url` for streamed completions, of one sequence and of `batch_size` at once, and
-    sends nothing to anybody else.
+    Its rows are those of a table of measured speeds. It asks the server at `url` for streamed completions, of
+    one sequence and of `batch_size` at once, and sends nothing to anybody else.
 
     Example: `bench("http://localhost:8000/v1", "rtx-4090").rows[0]["metric"]` is first_ms.
     """
@@ -84,38 +80,30 @@ def bench_report(options: BenchOptions) -> Report:
     """The report. Raises ArchError for a server that does not answer."""
     if not re.match(r"https?://[^/\s]", options.url):
         raise ArchError(f"{options.url} is no address of a server", "such as http://localhost:8000/v1")
-    device = known_device(options.device).memory
-    url, facts = options.url.rstrip("/"), server_facts(options.url.rstrip("/"))
-    engine = options.engine or engine_named(facts.owner)
     if options.new == 1:
         raise ArchError("--new 1: a token after the first is timed", "--new 128")
-    source = " ".join(filter(None, (engine, facts.version)))
-    source = f"archcli bench ({source}, {dt.datetime.now().astimezone().date().isoformat()})"
-    model = options.name or facts.model
-    shared = {"group": options.device, "source": source, "model": model, "sets": []}
-    ask = {"device": options.device, "engine": engine, "dtype": options.dtype}
+    device, url = known_device(options.device).memory, options.url.rstrip("/")
+    facts = server_facts(url)
+    engine, model = options.engine or engine_named(facts.owner), options.name or facts.model
+    version = " ".join(filter(None, (engine, facts.version)))
+    source = f"archcli bench ({version}, {dt.datetime.now().astimezone().date().isoformat()})"
     speeds = {n: _speed(options, url, facts.model, n) for n in dict.fromkeys((1, options.batch_size))}
-    rows = [
-        {
-            "id": f"bench{i}",
-            **row,
-            **shared,
-            "ask": {k: v for k, v in (ask | row["ask"]).items() if v is not None},
-        }
-        for i, row in enumerate((row for n, speed in speeds.items() for row in _rows(n, speed)), 1)
-    ]
-    records = [{"at_once": row["ask"]["batch_size"], "what": METRICS[row["metric"]], **row} for row in rows]
-    one = speeds[1]
+    of_server = {"group": options.device, "source": source, "model": model, "sets": []}
+    ask = {"device": options.device, "engine": engine}
+    ask |= {} if options.dtype is None else {"dtype": options.dtype}
+    measured = [row for n, speed in speeds.items() for row in _rows(ask, n, speed)]
+    rows = [{"id": f"bench{i}", **row, **of_server} for i, row in enumerate(measured, 1)]
+    alone = speeds[1]
     return Report(
         "bench",
         {"name": model, "source": url},
         {"device": device.name, "engine": engine, "dtype": options.dtype},
         CONVENTION,
-        {"prompt": one.prompt, "new": one.new, "first_ms": one.first_ms, "ms_token": one.ms_token},
+        alone._asdict(),
         rows,
-        (Table(f"{one.prompt:,} tokens and {one.new:,} more", COLUMNS, records),),
+        (Table(f"{alone.prompt:,} tokens and {alone.new:,} more", COLUMNS, rows),),
         keys=KEYS,
-        headline=f"{model}: {one.first_ms} ms to the first token, {one.ms_token} ms a token after it",
+        headline=f"{model}: {alone.first_ms} ms to the first token, {alone.ms_token} ms a token after it",
     )
 
 
@@ -127,28 +115,19 @@ def _speed(options: BenchOptions, url: str, model: str, at_once: int) -> Speed:
         return complete(url, model, prompt, options.new)
 
     with ThreadPoolExecutor(at_once) as pool:
-        runs = [[*pool.map(run, range(i * at_once, (i + 1) * at_once))] for i in range(RUNS + 1)][1:]
-    first = median(mean(one.first_s for one in done) for done in runs)
-    token = median(mean((one.last_s - one.first_s) / (one.new - 1) for one in done) for done in runs)
+        runs = [[*pool.map(run, range(at_once))] for _ in range(RUNS + 1)][1:]
+    first = median(mean(reply.first_s for reply in replies) for replies in runs)
+    token = median(mean(reply.token_s for reply in replies) for replies in runs)
     return Speed(round(1e3 * first, 3), round(1e3 * token, 4), runs[0][0].prompt, runs[0][0].new)
 
 
-def _rows(at_once: int, speed: Speed) -> Iterator[dict[str, Any]]:
+def _rows(ask: dict[str, Any], at_once: int, speed: Speed) -> Iterator[dict[str, Any]]:
     """The rows of a speed, as questions of `predict`: a prompt, and a token half-way."""
-    note = f"{speed.prompt} and {speed.new} tokens, {at_once} at once"
-    of_first = {"phase": "serve", "batch_size": at_once, "seq_len": speed.prompt, "new": speed.new}
-    yield {
-        "kind": "bench_first",
-        "ask": of_first,
-        "metric": "first_ms",
-        "measured": speed.first_ms,
-        "note": note,
+    asked_as = {
+        "first_ms": {"phase": "serve", "batch_size": at_once, "seq_len": speed.prompt, "new": speed.new},
+        "ms_token": {"phase": "decode", "batch_size": at_once, "past": speed.prompt + speed.new // 2},
     }
-    of_token = {"phase": "decode", "batch_size": at_once, "past": speed.prompt + speed.new // 2}
-    yield {
-        "kind": "bench_token",
-        "ask": of_token,
-        "metric": "ms_token",
-        "measured": speed.ms_token,
-        "note": note,
-    }
+    for metric, sizes in asked_as.items():
+        note = f"{speed.prompt} and {speed.new} tokens, {at_once} at once"
+        figures = {"metric": metric, "measured": getattr(speed, metric), "note": note}
+        yield {"kind": KINDS[metric], "ask": {**ask, **sizes}, **figures}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from http.client import HTTPException, HTTPResponse
 from time import perf_counter
 from typing import Any, NamedTuple
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from archcli.errors import ArchError
@@ -35,6 +35,11 @@ class Completion(NamedTuple):
     prompt: int
     new: int
 
+    @property
+    def token_s(self) -> float:
+        """Seconds of a token after the first."""
+        return (self.last_s - self.first_s) / max(1, self.new - 1)
+
 
 def server_facts(url: str) -> ServerFacts:
     """What the server of an address is. Raises ArchError for one that does not answer."""
@@ -50,46 +55,43 @@ def server_facts(url: str) -> ServerFacts:
 
 def complete(url: str, model: str, prompt: str, new: int) -> Completion:
     """Stream a completion of so many tokens. Raises ArchError for fewer than two."""
-    asked = {"model": model, "prompt": prompt, "max_tokens": new, "temperature": 0, "ignore_eos": True}
-    asked |= {"stream": True, "stream_options": {"include_usage": True}}
+    body = {"model": model, "prompt": prompt, "max_tokens": new, "temperature": 0, "ignore_eos": True}
+    body |= {"stream": True, "stream_options": {"include_usage": True}}
     times: list[float] = []
     usage: Mapping[str, Any] = {}
     begun = perf_counter()
-    try:
-        with _answer(f"{url}/completions", asked, COMPLETION_S) as response:
-            for line in response:
-                event = line.removeprefix(b"data:").strip()
-                if not line.startswith(b"data:") or event == b"[DONE]":
-                    continue
-                chunk = json.loads(event)
-                usage = chunk.get("usage") or usage
-                if any(choice.get("text") for choice in chunk.get("choices", ())):
-                    times.append(perf_counter() - begun)
-    except (OSError, HTTPException, ValueError, AttributeError) as error:
-        raise ArchError(f"{url}/completions streams no completion: {error}", EXAMPLE) from None
+    with _answer(f"{url}/completions", json.dumps(body).encode(), COMPLETION_S) as response:
+        for line in response:
+            event = line.removeprefix(b"data:").strip()
+            if not line.startswith(b"data:") or event == b"[DONE]":
+                continue
+            chunk = json.loads(event)
+            usage = chunk.get("usage") or usage
+            if any(choice.get("text") for choice in chunk.get("choices", ())):
+                times.append(perf_counter() - begun)
     if len(times) < 2:  # noqa: PLR2004
         raise ArchError(f"{url}/completions streams {len(times)} tokens, and two are timed at least", EXAMPLE)
-    said = (usage.get("prompt_tokens"), usage.get("completion_tokens"))
-    return Completion(times[0], times[-1], int(said[0] or len(prompt.split())), int(said[1] or len(times)))
+    counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"))
+    return Completion(
+        times[0], times[-1], int(counts[0] or len(prompt.split())), int(counts[1] or len(times))
+    )
 
 
 def _facts(url: str) -> dict[str, Any]:
-    try:
-        with _answer(url, None, FACTS_S) as response:
-            facts = json.loads(response.read(MOST_BYTES))
-    except (OSError, HTTPException, ValueError) as error:
-        raise ArchError(f"{url} does not answer as a server does: {error}", EXAMPLE) from None
-    return facts if isinstance(facts, dict) else {}
+    with _answer(url, None, FACTS_S) as response:
+        facts = json.loads(response.read(MOST_BYTES))
+        return facts if isinstance(facts, dict) else {}
 
 
-def _answer(url: str, asked: Any, timeout_s: float) -> HTTPResponse:
-    """The answer to a question, in JSON where there is one. Raises ArchError where there is none."""
-    data = None if asked is None else json.dumps(asked).encode()
+@contextmanager
+def _answer(url: str, body: bytes | None, timeout_s: float) -> Iterator[HTTPResponse]:
+    """The answer to a question. Raises ArchError where there is none, or one of another form."""
     try:
-        request = Request(url, data, {"Content-Type": "application/json"})  # noqa: S310 (http alone, see bench)
-        answer: HTTPResponse = urlopen(request, timeout=timeout_s)  # noqa: S310
+        # `bench` lets addresses of http and https alone come here
+        request = Request(url, body, {"Content-Type": "application/json"})  # noqa: S310
+        with urlopen(request, timeout=timeout_s) as response:  # noqa: S310
+            yield response
     except HTTPError as error:
         raise ArchError(f"{url} answers {error.code} {error.reason}", EXAMPLE) from None
-    except (URLError, HTTPException, OSError, ValueError) as error:
+    except (OSError, HTTPException, ValueError, AttributeError) as error:
         raise ArchError(f"{url} does not answer: {getattr(error, 'reason', error)}", EXAMPLE) from None
-    return answer

@@ -174,10 +174,11 @@ class Fabric(NamedTuple):
     def route(self, collective: Collective) -> LinkRoute:
         """The route of a collective. Raises ArchError where a link's rate is not known.
 
-        Within a node it is the link. A group of n ranks, g of them in each of n / g nodes, sums within nodes
-        and then between them, each rank its part of the message over its own interface (NCCL's trees): the
-        network carries (n / g - 1) / (n / g) of a message, and rings (n - 1) / n. In an all-to-all
-        (n - g) / (n - 1) of the bytes leave the node, as do all bytes for the next stage.
+        Within a node it is the link. In a group of n ranks, g of them in each of k = n / g nodes, gathers and
+        scatters pass around rings over the interfaces of all g: min(link, g x network). Sums are made within
+        nodes and then between them (NCCL's trees): each interface carries (k - 1) / k of its part, where a
+        ring carries (n - 1) / n. In an all-to-all (n - g) / (n - 1) of the bytes leave the node, as do all
+        bytes for the next stage.
         """
         ranks, near = collective.group.ranks, collective.group.per_node(self.devices_per_node)
         if near >= ranks:
@@ -207,12 +208,16 @@ class Fabric(NamedTuple):
         link, network = (inf if rate is None else rate for rate in (self.link_gb_s, self.network_gb_s))
         return self._replace(link_gb_s=link, network_gb_s=network)
 
-    def ring(self, ranks: int, near: int) -> float:
-        """Rate of a sum or a gather among nodes with `near` ranks each, of the bytes of a ring."""
-        nodes = ranks / near
-        network = near * self._rate("network_gb_s") * ((ranks - 1) / ranks) / ((nodes - 1) / nodes)
-        # with one rank in a node there is no link, and a device may state no rate of one
+    def ring(self, ranks: int, near: int, widened: float = 1.0) -> float:
+        """Rate of a ring of which `near` ranks lie in each node."""
+        # with one rank in a node the ring takes no link, and a device may state no rate of one
+        network = widened * near * self._rate("network_gb_s")
         return network if near == 1 else min(network, self._rate("link_gb_s"))
+
+    def tree(self, ranks: int, near: int) -> float:
+        """Rate of a sum among nodes with `near` ranks each, of the bytes that a ring would send."""
+        nodes = ranks / near
+        return self.ring(ranks, near, ((ranks - 1) / ranks) / ((nodes - 1) / nodes))
 
     def scattered(self, ranks: int, near: int) -> float:
         """Rate of a rank that sends as much to each of the others, to those near over the link."""
@@ -225,7 +230,7 @@ class Fabric(NamedTuple):
 
 
 ACROSS_NODES: dict[CollectiveName, Callable[[Fabric, int, int], float]] = {
-    "all_reduce": Fabric.ring,
+    "all_reduce": Fabric.tree,
     "all_gather": Fabric.ring,
     "reduce_scatter": Fabric.ring,
     "all_to_all": Fabric.scattered,

@@ -144,7 +144,10 @@ def test_a_version_of_other_servers():
         ({}, "answers 404"),
         ({"/v1/models": {"data": []}}, "lists no model"),
         ({"/v1/models": ["a", "b"]}, "lists no model"),
-        ({"/v1/models": {"data": [{"id": "m", "owned_by": "library"}]}}, "no engine 'library'"),
+        (
+            {"/v1/models": {"data": [{"id": "m", "owned_by": "library"}]}},
+            "of no known engine: library",
+        ),
     ],
 )
 def test_what_no_such_server_says(facts, what):

@@ -5,7 +5,8 @@ import pytest
 import archcli
 from archcli.errors import ArchError
 from archcli.load.source import load
-from archcli.wings.serving.devices.budget import device_note, read_budget
+from archcli.wings.serving.api.known_device.known import device_memory
+from archcli.wings.serving.devices.budget import device_note
 from table import every_row
 
 # of forums: what is listed under a name that several devices have, and what is not listed at all
@@ -65,7 +66,7 @@ def test_what_is_no_model_is_refused_alike(name):
 @every_row("name", DEVICES)
 def test_a_device_is_known_or_refused_alike(name):
     try:
-        known, note = read_budget(name).name, device_note(name)
+        known, note = device_memory(name, None).name, device_note(name)
     except ArchError as error:
         said = error.problems[0].what
         assert {answer(question, "gpt2", name) for question in ASKED if question != "fit"} == {said}

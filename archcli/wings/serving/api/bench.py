@@ -6,6 +6,7 @@ import datetime as dt
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from statistics import mean, median
 from time import time_ns
@@ -84,7 +85,7 @@ def bench_report(options: BenchOptions) -> Report:
         raise ArchError("--new 1: a token after the first is timed", "--new 128")
     device, url = known_device(options.device).memory, options.url.rstrip("/")
     facts = server_facts(url)
-    engine, model = options.engine or engine_named(facts.owner), options.name or facts.model
+    engine, model = options.engine or _engine(url, facts.owner), options.name or facts.model
     version = " ".join(filter(None, (engine, facts.version)))
     source = f"archcli bench ({version}, {dt.datetime.now().astimezone().date().isoformat()})"
     speeds = {n: _speed(options, url, facts.model, n) for n in dict.fromkeys((1, options.batch_size))}
@@ -105,6 +106,13 @@ def bench_report(options: BenchOptions) -> Report:
         keys=KEYS,
         headline=f"{model}: {alone.first_ms} ms to the first token, {alone.ms_token} ms a token after it",
     )
+
+
+def _engine(url: str, owner: str) -> str:
+    """The engine that a server says it is."""
+    with suppress(ArchError):
+        return engine_named(owner)
+    raise ArchError(f"{url} is of no known engine: {owner or 'it does not say'}", "--engine vllm")
 
 
 def _speed(options: BenchOptions, url: str, model: str, at_once: int) -> Speed:

@@ -31,8 +31,8 @@ Network = Annotated[
         reads="text",
     ),
 ]
-BITS = re.compile(r"([\d.]+)\s*([KMGT])(?:b|bit)(?:/s|ps)?", re.ASCII)
-"""A rate in bits, 400Gb/s; with a capital B it is in bytes."""
+BITS = re.compile(r"([\d.]+)\s*([KMGTkmgt])(?:b|bit)(?:/s|ps)?", re.ASCII)
+"""A rate in bits, 400Gb/s or 400gbps; with a capital B it is in bytes."""
 LEAST_RATE = 1e7
 LINKS_OF_SERVERS = ("NVLink", "Infinity Fabric")
 """Names of links begin so for devices of servers; cards are joined by PCIe."""
@@ -99,7 +99,7 @@ def network_constants() -> NetworkConstants:
 def _rate(text: str) -> float:
     """GB/s of 400Gb/s or 50GB/s."""
     bits = BITS.fullmatch(text.strip())
-    amount = text.strip().removesuffix("/s") if bits is None else f"{bits[1]}{bits[2]}B"
+    amount = re.sub(r"(/s|ps)$", "", text.strip()) if bits is None else f"{bits[1]}{bits[2]}B"
     with suppress(ArchError):
         size = memory_bytes(amount) / (1 if bits is None else 8)
         if size >= LEAST_RATE:

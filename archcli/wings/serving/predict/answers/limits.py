@@ -16,9 +16,11 @@ from archcli.wings.serving.memory.answers.tables import (
     plan_in_words,
     stored_in_words,
 )
+from archcli.wings.serving.memory.plan import DEVICES_PER_NODE
 from archcli.wings.serving.memory.settings import MemoryPhase, MemorySettings
 from archcli.wings.serving.predict.answers.question import PredictQuestion, PredictSettings
 from archcli.wings.serving.predict.answers.tables import kind_of_figures, to_four
+from archcli.wings.serving.predict.communication.collective import ANY_NUMBER
 from archcli.wings.serving.predict.prediction import Prediction
 from archcli.wings.serving.predict.rank.rows import PredictedRow
 from archcli.wings.serving.predict.times import ATTENTION, PRODUCTS, kind_of
@@ -269,3 +271,26 @@ DOING: dict[MemoryPhase, str] = {
 }
 UNMEASURED = "no measurements of this device"
 """Why a limit is all that is known."""
+OF_NETWORK = "Other traffic on the network: constants are of two to eight machines that ran nothing else."
+NOT_STATED = {
+    "network": "What devices send between machines: network not stated, as --network 400Gb/s would.",
+    "link": "What devices send each other: link not stated, as link_gb_s of a YAML would.",
+}
+"""What a limit leaves out where the rate of a link is not known."""
+
+
+def of_machines(question: PredictQuestion) -> Iterator[str]:
+    """What is not known of the links of the plan's devices."""
+    n, fabric = question.plan.devices, question.device.timing.fabric
+    if question.unknown_link:
+        yield NOT_STATED[question.unknown_link]
+    elif DEVICES_PER_NODE < n <= fabric.devices_per_node and fabric.devices_per_node == ANY_NUMBER:
+        yield f"The network between machines: {n:,} cards are taken as in one; --nodes says otherwise."
+
+
+def nodes_record(question: PredictQuestion) -> dict[str, Any]:
+    """The machines of a plan of several: devices in each, and the network between them."""
+    fabric = question.device.timing.fabric
+    if question.plan.devices <= fabric.devices_per_node:
+        return {}
+    return {"devices_per_node": fabric.devices_per_node, "network_gb_s": fabric.network_gb_s}

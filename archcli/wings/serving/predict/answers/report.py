@@ -13,17 +13,19 @@ from archcli.measure.report import LateTables, Report, Table
 from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules.spec.request import Request
 from archcli.wings.serving.memory.answers.question import check_question, idle_replicas
-from archcli.wings.serving.memory.plan import DEVICES_PER_NODE
 from archcli.wings.serving.predict.answers import tables
 from archcli.wings.serving.predict.answers.limits import (
     HOSTED,
     LAUNCHING,
     OF_CACHE,
+    OF_NETWORK,
     OF_STATES,
     headline,
     limits,
     misfit,
     misfit_hints,
+    nodes_record,
+    of_machines,
     of_states,
     sentence,
     sequences,
@@ -37,7 +39,6 @@ from archcli.wings.serving.predict.answers.question import (
     check_prediction,
 )
 from archcli.wings.serving.predict.answers.tables import FIGURES, kind_of_figures, totals_of
-from archcli.wings.serving.predict.communication.collective import ANY_NUMBER
 from archcli.wings.serving.predict.constants import SMALL_BYTES
 from archcli.wings.serving.predict.prediction import OF_PEAKS
 from archcli.wings.serving.predict.rank.stage_step import PASSES_OF_RING
@@ -69,12 +70,6 @@ SCANS = (
     "Scans run as in the model that archcli builds, in many small kernels; a fused scan, such as "
     "mamba-ssm's or flash-linear-attention's, launches far fewer."
 )
-OF_NETWORK = "Other traffic on the network: constants are of two to eight machines that ran nothing else."
-NOT_STATED = {
-    "network": "What devices send between machines: network not stated, as --network 400Gb/s would.",
-    "link": "What devices send each other: link not stated, as link_gb_s of a YAML would.",
-}
-"""What a limit leaves out where the rate of a link is not known."""
 KEYS = ("path", "stage", "kernel", "class", "times", "flops", "bytes", "time_s", "floor_s", "bound_by")
 
 
@@ -236,6 +231,7 @@ def _inputs(question: PredictQuestion) -> Record:
         **({} if settings.offload is None else {"offload": settings.offload.inputs()}),
         "device": question.device.name,
         "n_devices": question.plan.devices,
+        **nodes_record(question),
         **({} if predicted.price_per_hour is None else {"price_per_hour": predicted.price_per_hour}),
         **({"as_published": True} if question.model.is_as_published else {}),
     }
@@ -359,20 +355,11 @@ def _of_decoding(question: PredictQuestion, totals: Record) -> Iterator[str]:
         yield f"From {points['context']:,} tokens{of_each} up, the cache is larger than the weights."
 
 
-def _of_machines(question: PredictQuestion) -> Iterator[str]:
-    """What is not known of the links of the plan's devices."""
-    n, fabric = question.plan.devices, question.device.timing.fabric
-    if question.unknown_link:
-        yield NOT_STATED[question.unknown_link]
-    elif DEVICES_PER_NODE < n <= fabric.devices_per_node and fabric.devices_per_node == ANY_NUMBER:
-        yield f"The network between machines: {n:,} cards are taken as in one; --nodes says otherwise."
-
-
 def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[str]:
     link = question.unknown_link
     # of a device with constants there is a limit alone where a link's rate is not known
     yield from (what for what in answer.prediction.not_modelled if not (link and what == OF_PEAKS))
-    yield from _of_machines(question)
+    yield from of_machines(question)
     # without constants there is no range that could be wide
     exposed = answer.prediction.communication if answer.prediction.origin else ()
     sent = [part.timed for part in exposed]

@@ -50,6 +50,19 @@ def test_as_llamacpp_assigns_them(split):
         ]
 
 
+def test_as_a_log_has_them():
+    """Command R on RTX 4070 Ti and RTX 3090 Ti, ggml-org/llama.cpp#6122: caches of 1,536 and 3,584 MiB.
+
+    64 heads of 128 in fp16, 4,096 tokens: 128 MiB a layer, so that 12 and 28 layers are on the cards. The log
+    does not say what was free: of 12 and 24 GB it would be 14, so a desktop had 2.5 GiB of the first.
+    """
+    of_layer = 2 * 64 * 128 * 2 * 4096
+    held = [1536 * 2**20 // of_layer, 3584 * 2**20 // of_layer]
+    assert held == [12, 28]
+    assert layers((12 * GIB, 24 * GIB), 40) == [(0, 14), (14, 40)]
+    assert layers((round(9.5 * GIB), round(23.5 * GIB)), 40) == [(0, held[0]), (held[0], 40)]
+
+
 @every_row(
     ("text", "devices"),
     [

@@ -45,7 +45,7 @@ class Subject(NamedTuple):
         named = {"name": self.name, "source": self.source}
         # notes on images are about nothing where none is asked about
         of_model = self.notes if report.totals.get("media") else self.text_notes
-        notes = (*report.notes, *of_model, *taken_notes(options))
+        notes = tuple(dict.fromkeys((*report.notes, *of_model, *taken_notes(options))))
         return replace(report, model=named, inputs=inputs, notes=notes)
 
     def judged(self, command: str, answer: Callable[[], Report]) -> Report:
@@ -103,9 +103,9 @@ def taken_notes(options: Any) -> Iterator[str]:
     yield from (value.note for value in options_by_name.values() if isinstance(value, Taken))
     dtype, device = options_by_name.get("dtype"), options_by_name.get("device")
     if dtype is not None:
-        from archcli.modules.stored.words import blocks_note  # of a format alone
+        from archcli.modules.stored.formats import form_note  # of a format alone
 
-        yield from filter(None, [blocks_note(dtype)])
+        yield from filter(None, [form_note(dtype)])
     for name in [device] if isinstance(device, str) else device or ():
         note_of = optional("serving.device_note")
         if note_of is not None and (note := note_of(name)):

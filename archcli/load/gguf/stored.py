@@ -34,19 +34,8 @@ OTHERS: Mapping[str, Packing] = {
     # block_q8_1: d and s of fp16 for 32 values; block_q8_K: d of fp32 and 16 sums of 16 bits for 256
     "q8_1": Packing(8, 32, 32),
     "q8_k": Packing(8, SUPER_BLOCK, 32 + 16 * 16),
-    # block_iq2_xxs: 66 bytes for 256 values; block_iq2_xs: 8 bits of scales more for each 32
-    "iq2_xxs": Packing(2, SUPER_BLOCK, 16),
-    "iq2_xs": Packing(2, 32, 8, 0, 8, 16),
-    # block_iq1_s: 32 bytes of indices, 16 of high bits and scales, d; block_iq1_m: 32, 16 and 8 of scales
-    "iq1_s": Packing(1, 32, 16, 0, 8, 16),
-    "iq1_m": Packing(1, 32, 16 + 8),
-    # block_tq1_0: 54 bytes for 256 values of three; block_tq2_0: 66
-    "tq1_0": Packing(1, SUPER_BLOCK, 54 * 8 - SUPER_BLOCK),
-    "tq2_0": Packing(2, SUPER_BLOCK, 16),
-    # block_mxfp4: a scale of 8 bits for 32 values
-    "mxfp4": Packing(4, 32, 8),
 }
-"""Types in none of llama.cpp's mixtures, beyond those of `GGML`."""
+"""Types beyond those of `GGML`, which matrices are quantized to."""
 
 PLAIN = {"f32": "fp32", "f16": "fp16", "bf16": "bf16"}
 """Types of norms and biases, by archcli's names."""

@@ -31,12 +31,13 @@ from archcli.load.presets import (
 from archcli.load.yaml.text import may_read
 from archcli.modules.stored.words import OF_BITS, near
 
-LLAMA_CPP = r"(?:ud-)?(?P<llama_cpp>i?q[1-8](?:[_-](?:0|1|k|nl|xs|xxs|s|m|l|xl))*)"
+LLAMA_CPP = r"(?P<llama_cpp>(?:ud-)?[it]?q[1-8](?:[_-](?:0|1|k|nl|xs|xxs|s|m|l|xl))*)"
 OF_PROGRAMS = {
     r"awq(?:-int4)?|w4a16-awq": "awq-int4",
     r"gptq(?:-int4)?|w4a16": "gptq-int4",
     r"bnb-4bit|nf4": "nf4",
-    r"mlx-4bit": "mlx-4bit",
+    **{f"mlx-{bits}bit": f"mlx-{bits}bit" for bits in "234568"},
+    r"mxfp4[_-]moe": "mxfp4-moe",
     r"mxfp4": "mxfp4",
     r"nvfp4": "nvfp4",
     r"fp8(?:-dynamic)?": "fp8",
@@ -130,19 +131,19 @@ def _without_format(name: str) -> tuple[str, str, str]:
     if "unquantized" in lower:  # weights trained for a format that they are not stored in
         return UNQUANTIZED.sub("", name), "", ""
     if match := re.search(WORD.format(LLAMA_CPP), lower):
-        return _cut(name, match), *_of_llama_cpp(match["llama_cpp"].replace("-", "_"))
+        return _cut(name, match), *_of_llama_cpp(match["llama_cpp"].replace("-", "_").replace("ud_", "ud-"))
     for pattern, dtype in OF_PROGRAMS.items():
         if match := re.search(WORD.format(pattern), lower):
             return _cut(name, match), dtype, ""
-    if match := re.search(WORD.format(r"([48])-?bit|int4"), lower):
+    if match := re.search(WORD.format(r"([234568])-?bit|int4"), lower):
         return _cut(name, match), *_of_bits(match[0].replace("-", ""), match[0], lower)
     return name, "q4_0" if QAT_TAG.search(lower) else "", ""
 
 
 def _of_bits(bits: str, said: str, name: str) -> tuple[str, str]:
     """The usual format of so many bits, and a note; that of MLX's files has no choice."""
-    if bits == "4bit" and "mlx" in name:
-        return "mlx-4bit", ""
+    if bits.endswith("bit") and "mlx" in name:
+        return f"mlx-{bits}", ""
     return OF_BITS[bits], f"{said} is taken as {OF_BITS[bits]}"
 
 
@@ -158,7 +159,9 @@ def _of_llama_cpp(kind: str) -> tuple[str, str]:
 
     if kind in OF_BITS:
         return OF_BITS[kind], f"{kind} is taken as {OF_BITS[kind]}"
-    return (kind, "") if is_format(kind) else ("", f"the format {kind} is not known, {near(kind, FORMATS)}")
+    # of Unsloth's mixtures few files are known: ud-q3_k_s is taken as q3_k_s
+    known = next(filter(is_format, (kind, kind.removeprefix("ud-"))), "")
+    return known, "" if known else f"the format {kind} is not known, {near(kind, FORMATS)}"
 
 
 def _preset_of(name: str) -> tuple[str, ...] | None:

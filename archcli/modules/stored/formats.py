@@ -6,14 +6,16 @@ llama.cpp: the block structs of ggml-common.h, and what `llama-quantize` leaves 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from archcli.arith import ELEMENT_BITS, Number, Shape, ceil_div, is_whole, prod, to_bytes
 from archcli.errors import ArchError
 from archcli.graph import Row, StateContent
 from archcli.modules.spec.unread import UNREAD
-from archcli.modules.stored.mixes import BLOCK, MIXES, SUPER_BLOCK, MixedModel, StoredLayers
+from archcli.modules.stored.mixes import MIXES, SUPER_BLOCK, TABLE, MixedModel, StoredLayers
 
 POSITIONS = ("position_embedding", "token_type_embedding", "frozen_positional", "relative_attention_bias")
 TABLES = ("embedding", *POSITIONS, "lm_head")
@@ -103,10 +105,11 @@ class StoredFormat(NamedTuple):
     """How the matrices of a model are stored; everything else has the dtype `rest`.
 
     A row is made of whole blocks of `block` neighbours. Groups in `keeps` are not packed; of a model with
-    experts, the group `only` alone is, if one is named. `cache`: engines keep keys and values in it, too.
-    `mix` names a mixture of llama.cpp, which has several types. `native`: as in `NATIVE`, empty for weights
-    that products unpack on any device. A matrix whose rows are no whole blocks stays as it is, and is refused
-    where all of a file is `pure`.
+    experts, the group `only` alone is, if one is named. `groups` have packings of their own: the head of
+    exl2. `cache`: engines keep keys and values in it, too. `mix` names a mixture of llama.cpp, which has
+    several types. `native`: as in `NATIVE`, empty for weights that products unpack on any device. A matrix
+    whose rows are no whole blocks stays as it is, and is refused where all of a file is `pure`. `estimated`:
+    files differ, and their bytes are known on average alone.
     """
 
     packing: Packing
@@ -119,6 +122,8 @@ class StoredFormat(NamedTuple):
     mix: str = ""
     native: str = ""
     pure: bool = False
+    groups: Mapping[str, Packing] = MappingProxyType({})
+    estimated: bool = False
 
     @property
     def bits(self) -> float:
@@ -134,7 +139,8 @@ class StoredFormat(NamedTuple):
 
         def of_row(row: Row) -> Callable[[int], Packing]:
             is_packed = self._packs(row, only) and (self.pure or not self._is_broken(row, layers.ranks))
-            return lambda number: self.packing if is_packed else UNPACKED  # noqa: ARG005
+            packing = self.groups.get(row.group, self.packing) if is_packed else UNPACKED
+            return lambda number: packing  # noqa: ARG005
 
         return of_row
 
@@ -157,7 +163,7 @@ class StoredFormat(NamedTuple):
         return row.group == only if only else not self._keeps(row)
 
     def _keeps(self, row: Row) -> bool:
-        return row.group == UNREAD or row.group in self.keeps
+        return row.group == UNREAD or (row.group in self.keeps and row.group not in self.groups)
 
     def _is_broken(self, row: Row, ranks: int) -> bool:
         length = prod(row.weights["weight"][1:])
@@ -166,120 +172,58 @@ class StoredFormat(NamedTuple):
         return not self.mix and length % self.block != 0 and length * ranks % self.block != 0
 
 
-def _ggml(bits: int, group: int, *, scale: int = 16, zero: int = 0, second: int = 0) -> Packing:
-    """A type of ggml; with `second`, 256 values share a scale of that many bits for their groups' scales."""
-    groups = {"second_group_size": SUPER_BLOCK // group, "second_scale_bits": second} if second else {}
-    return Packing(bits, group, scale, zero, **groups)
-
-
-GGML: Mapping[str, Packing] = {
-    # block_q4_0: 32 values of 4 bits and a scale of fp16, 4.5 bits a weight
-    "q4_0": _ggml(4, 32),
-    # block_q4_1 has a minimum of fp16 beside the scale: 5 bits a weight
-    "q4_1": _ggml(4, 32, zero=16),
-    "q5_0": _ggml(5, 32),
-    "q5_1": _ggml(5, 32, zero=16),
-    "q8_0": _ggml(8, 32),
-    "iq4_nl": _ggml(4, 32),
-    # block_q2_K: 16 groups of 16, scales and minima of 4 bits, d and dmin of fp16: 2.625 bits a weight
-    "q2_k": _ggml(2, 16, scale=4, zero=4, second=32),
-    # block_q3_K: scales of 6 bits, no minima, d of fp16: 3.4375 bits a weight
-    "q3_k": _ggml(3, 16, scale=6, second=16),
-    # block_q4_K: 8 groups of 32, scales and minima of 6 bits, d and dmin of fp16: 4.5 bits a weight
-    "q4_k": _ggml(4, 32, scale=6, zero=6, second=32),
-    "q5_k": _ggml(5, 32, scale=6, zero=6, second=32),
-    # block_q6_K: 16 groups of 16, scales of 8 bits, d of fp16: 6.5625 bits a weight
-    "q6_k": _ggml(6, 16, scale=8, second=16),
-    # block_iq2_s: indices of 2 bits; for each 32 8 bits of high indices and scales of 8: 2.5625 bits a weight
-    "iq2_s": _ggml(2, 32, scale=16, second=16),
-    # block_iq3_xxs: 3 bits with scales and signs in them, d of fp16: 3.0625 bits a weight
-    "iq3_xxs": _ggml(3, 256, scale=16),
-    # block_iq3_s: 2 bits of indices and 1 of sign; for each 32 8 bits of high indices and a scale of 4
-    "iq3_s": _ggml(3, 32, scale=12, second=16),
-    # block_iq4_xs: 8 groups of 32 with scales of 6 bits, d of fp16: 4.25 bits a weight
-    "iq4_xs": _ggml(4, 32, scale=6, second=16),
-    "fp16": UNPACKED._replace(bits=16, scale_bits=0),
-}
-"""Types of tensors in GGUF files, as ggml-common.h has them."""
+GGML: Mapping[str, Packing] = {name: Packing(*fields) for name, fields in TABLE["types"].items()}
+"""Types of tensors in GGUF files, as the block structs of ggml-common.h have them."""
 CACHED = ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "iq4_nl")
 """Types in which llama.cpp also keeps keys and values."""
+PURE = ("q3_k", "q4_k", "q5_k")
+"""Types without a mixture of their name, which `llama-quantize --pure` writes."""
 
 
-def _of_gguf(name: str, about: str, mix: str = "") -> StoredFormat:
-    block = BLOCK if GGML[name].group_size == BLOCK and name in CACHED else SUPER_BLOCK
+def _of_gguf(name: str) -> StoredFormat:
+    most = MIXES[name].most if name in MIXES else name
+    about = (
+        f"llama.cpp's mixture, most of it {most}" if name in MIXES else "as llama-quantize --pure writes it"
+    )
     left = f"{about}: norms, biases, routers and position tables in fp32"
-    return StoredFormat(GGML[name], block, left, "fp32", SMALL, cache=name in CACHED, mix=mix, pure=not mix)
+    mix, cache = name if name in MIXES else "", name in CACHED
+    return StoredFormat(GGML[most], SUPER_BLOCK, left, "fp32", SMALL, cache=cache, mix=mix, pure=not mix)
 
 
-PURE = ("q4_1", "q5_0", "q5_1", "iq4_nl", "q3_k", "q4_k", "q5_k")
-"""Types that a whole file may have; those with a mixture of the same name stand for the mixture."""
+def _of_unsloth(bits: float, low: float, high: float, files: int) -> StoredFormat:
+    spread = f"{low:g} to {high:g} bits a weight in {files} files" if files > 1 else f"{low:g} in one file"
+    about = f"Unsloth's mixtures differ from model to model, {spread}: an estimate, {bits:g} for every matrix"
+    return StoredFormat(_average(bits), 1, about, "fp32", SMALL, estimated=True)
 
-_INT4 = Packing(4, 128, 16, 4)
 
-_GGUF = {
-    **{name: _of_gguf(name, "as llama-quantize --pure writes it") for name in PURE},
-    **{
-        name: _of_gguf(mix.most, f"llama.cpp's mixture, most of it {mix.most}", mix=name)
-        for name, mix in MIXES.items()
-    },
-}
+def _average(bits: float) -> Packing:
+    """So many bits a weight, with all constants: 4.25 are values of 4 and 64 more for 256 of them."""
+    return Packing(int(bits), SUPER_BLOCK, round(bits % 1 * SUPER_BLOCK), group_rows=FLATTENED)
+
+
+def _named(packing: list[Any], about: str, keeps: str = "", **fields: Any) -> StoredFormat:
+    kept = {"tables": TABLES, "small": SMALL, "": (*TABLES, "router", "conv_frontend")}[keeps]
+    groups = {group: Packing(*values) for group, values in fields.pop("groups", {}).items()}
+    return StoredFormat(Packing(*packing), about=about, keeps=kept, groups=groups, **fields)
+
+
+OF_BITS = re.compile(rf"(?P<kind>{'|'.join(TABLE['by_bits'])})-(?P<bits>\d\.\d+)")
+"""A format of ExLlama's, which its bits name: exl2-4.0."""
+
+
+def _of_bits(kind: str, bits: float) -> StoredFormat:
+    facts = TABLE["by_bits"][kind]
+    kept, groups = (*POSITIONS, "embedding", "router", "conv_frontend"), {"lm_head": Packing(*facts["head"])}
+    about = facts["about"].format(bits)
+    return StoredFormat(_average(bits), 1, about, "fp16", kept, groups=groups, estimated=True)
+
+
+UNSLOTH: Mapping[str, StoredFormat] = {name: _of_unsloth(*row) for name, row in TABLE["unsloth"].items()}
+GGUF = (*sorted((*MIXES, *PURE), key=lambda name: (name[0] == "m", name.lstrip("it"))), *UNSLOTH)
+"""Formats of GGUF files, by bits: iq3_xxs stands beside q3_k."""
 FORMATS: Mapping[str, StoredFormat] = {
-    # by bits: iq3_xxs stands beside q3_k
-    **{name: _GGUF[name] for name in sorted(_GGUF, key=lambda name: name.lstrip("i"))},
-    "nf4": StoredFormat(
-        # blocks of the flattened matrix, whose last may be cut off: rows of any length fit
-        Packing(4, 64, 32, group_rows=FLATTENED),
-        1,
-        "bitsandbytes, blocks of 64 with a scale of fp32 (QLoRA, arXiv:2305.14314); tables and head in bf16",
-        keeps=TABLES,
-    ),
-    "nf4-double": StoredFormat(
-        # 8 / 64 + 32 / (64 x 256) = 0.127 bits of scales a weight, as the paper has it
-        Packing(4, 64, 8, 0, 256, 32, FLATTENED),
-        1,
-        "nf4 with double quantization: scales of 8 bits, one of fp32 for 256 (arXiv:2305.14314 section 3)",
-        keeps=TABLES,
-    ),
-    "awq-int4": StoredFormat(
-        _INT4, 128, "AWQ (arXiv:2306.00978): groups of 128 with a scale of fp16 and a zero point of 4 bits"
-    ),
-    "gptq-int4": StoredFormat(
-        # block 1: the last group of a row may be short
-        _INT4,
-        1,
-        "GPTQ (arXiv:2210.17323): groups of 128 with a scale of fp16 and a zero point of 4 bits",
-    ),
-    "mxfp4": StoredFormat(
-        # 4.25 bits a weight, as in gpt-oss (arXiv:2508.10925)
-        Packing(4, 32, 8),
-        32,
-        "OCP MX v1.0: blocks of 32 with a scale of 8 bits; of a mixture the experts alone, as in gpt-oss",
-        only="experts",
-        native="mx",
-    ),
-    "mlx-4bit": StoredFormat(
-        # 4.5 bits a weight; mlx-lm quantizes the token table and the head as well
-        Packing(4, 64, 16, 16),
-        64,
-        "MLX: groups of 64 with a scale and a bias of 16 bits, tables and head too; routers in bf16",
-        keeps=(*POSITIONS, "router", "conv_frontend"),
-    ),
-    "mxfp8": StoredFormat(
-        Packing(8, 32, 8), 32, "OCP MX v1.0: blocks of 32 with a scale of 8 bits", native="mx"
-    ),
-    "nvfp4": StoredFormat(
-        Packing(4, 16, 8, 0, "tensor", 32),
-        16,
-        "NVIDIA's NVFP4: blocks of 16 with a scale of fp8, and one of fp32 for a matrix",
-        native="nvfp4",
-    ),
-    "fp8-block": StoredFormat(
-        # block 1: a tile is cut off at the edge of a matrix, so that rows of any length fit
-        Packing(8, 128, 32, group_rows=128),
-        1,
-        "DeepSeek-V3 (arXiv:2412.19437 section 3.3): blocks of 128 x 128 with a scale of fp32",
-        native="fp8",
-    ),
+    **{name: UNSLOTH.get(name) or _of_gguf(name) for name in GGUF},
+    **{name: _named(**fields) for name, fields in TABLE["named"].items()},
 }
 """By name; tables, head and router in bf16 unless it says otherwise."""
 
@@ -294,11 +238,13 @@ DTYPE_FORMATS: Mapping[str, StoredFormat] = {
 
 def is_format(name: str) -> bool:
     """Whether weights can be stored in what has this name."""
-    return name in FORMATS or name in DTYPE_FORMATS
+    return name in FORMATS or name in DTYPE_FORMATS or OF_BITS.fullmatch(name) is not None
 
 
 def stored_format(name: str) -> StoredFormat:
     """The format of a name that `is_format`, as `parse_format` returns it."""
+    if match := OF_BITS.fullmatch(name):
+        return _of_bits(match["kind"], float(match["bits"]))
     return FORMATS.get(name) or DTYPE_FORMATS[name]
 
 
@@ -351,8 +297,17 @@ CACHE_PACKINGS: Mapping[str, Packing] = {
 
 
 def parse_cache_dtype(text: str) -> str:
-    """The name of a dtype or a format, also of one that caches alone are kept in; ArchError for any other."""
-    return _parsed(text, (*ELEMENT_BITS, *FORMATS, FP8_OF_LATENTS), cache=True)
+    """The name of a dtype or a format, also of one that caches alone are kept in; ArchError for any other.
+
+    Keys and values may have two: q8_0:q4_0.
+    """
+    known = (*ELEMENT_BITS, *FORMATS, FP8_OF_LATENTS)
+    halves = [_parsed(half, known, cache=True) for half in re.split("[:,]", text, maxsplit=1)]
+    return halves[0] if halves[0] == halves[-1] else PAIR.join(halves)
+
+
+PAIR = ":"
+"""Between the types of keys and of values."""
 
 
 OF_IDS, BYTES_OF_ID = "int64", 8
@@ -366,6 +321,11 @@ def cache_bytes(elements: Number, dtype: str, content: StateContent = StateConte
     if dtype == FP8_OF_LATENTS:
         numbers, size = OF_LATENTS.get(content, (1, 1))
         return ceil_div(elements * size, numbers)
+    keys, pair, values = dtype.partition(PAIR)
+    if pair:
+        # latents and keys of an indexer have no values beside them
+        of_values = elements // 2 if content is StateContent.KEYS_VALUES else 0
+        return cache_bytes(elements - of_values, keys, content) + cache_bytes(of_values, values, content)
     packing = CACHE_PACKINGS.get(dtype)
     if packing is None and dtype in FORMATS:
         known = ", ".join(CACHED)
@@ -384,4 +344,13 @@ def format_notes(dtype: str) -> tuple[str, ...]:
     if dtype in DTYPE_FORMATS:
         elsewhere = "matrices alone, with a scale for each output; tables and head in bf16"
         return (f"{dtype}: a byte for every number; in memory, predict and a quantization {elsewhere}.",)
-    return (f"{dtype}: {FORMATS[dtype].about}.",) if dtype in FORMATS else ()
+    return (f"{dtype}: {stored_format(dtype).about}.",) if is_format(dtype) else ()
+
+
+def form_note(dtype: str) -> str:
+    """A note on an estimate, and on a type that no file has alone. Empty for other formats."""
+    from archcli.modules.stored.words import blocks_note  # of names that people write
+
+    if is_format(dtype) and stored_format(dtype).estimated:
+        return f"{dtype}: {stored_format(dtype).about}."
+    return blocks_note(dtype)

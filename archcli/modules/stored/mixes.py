@@ -1,7 +1,8 @@
 """Types of tensors in GGUF files: which one each matrix has in a mixture such as Q4_K_M.
 
-The rules are those of `llama_tensor_get_type_impl` of llama.cpp's src/llama-quant.cpp, with an importance
-matrix where a type needs one. q, k and v count as tensors of their own, as most architectures store them.
+The rules, in formats.json, are those of `llama_tensor_get_type_impl` of llama.cpp's src/llama-quant.cpp, with
+an importance matrix where a type needs one. q, k and v count as tensors of their own, as most architectures
+store them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from archcli.graph import Row
 from archcli.modules.attention.mixer import MixerFacts
 from archcli.modules.networks.ffn import FeedForward
 from archcli.modules.spec.base import Spec
+from archcli.plugins import json_beside
+
+TABLE = json_beside(__spec__, "formats.json")
+"""Types of ggml, llama.cpp's mixtures of them, and formats of others."""
 
 
 class StoredLayer(Protocol):
@@ -61,8 +66,10 @@ class Mix(NamedTuple):
     query, key: of attention's projections to queries and to keys.
     value: of its projection to values, by the first choice that holds.
     attention_output: of its output projection.
-    attention_output_of_eight: the same where layers have eight experts, as in Mixtral.
-    down: of the network's second matrix, by the first choice that holds.
+    key_of_eight, value_of_eight, attention_output_of_eight: the same where layers have eight experts, as in
+        Mixtral. value_of_70b: of values in q3_k and q4_k of a 70B.
+    down, up: of the network's second matrix, and of its first ones, by the first choice that holds.
+    stacks: of tensors with a matrix for each expert, or for each head of latent attention.
     """
 
     most: str
@@ -72,69 +79,39 @@ class Mix(NamedTuple):
     key: str = ""
     value: tuple[Choice, ...] = ()
     attention_output: str = ""
+    key_of_eight: str = "q8_0"
+    value_of_eight: str = "q8_0"
+    value_of_70b: str = "q5_k"
     attention_output_of_eight: str = "q5_k"
     down: tuple[Choice, ...] = ()
+    up: tuple[Choice, ...] = ()
+    stacks: str = ""
 
 
-MORE_BITS = (("sensitive", "q6_k"),)
-MIXES: Mapping[str, Mix] = {
-    "q2_k": Mix(
-        "q2_k",
-        value=(("grouped", "q4_k"), ("", "q3_k")),
-        attention_output="q3_k",
-        down=(("", "q3_k"),),
-    ),
-    "q3_k_s": Mix("q3_k"),
-    "q3_k_m": Mix(
-        "q3_k",
-        value=(("first 2", "q5_k"), ("", "q4_k")),
-        attention_output="q4_k",
-        down=(("first sixteenth", "q5_k"), ("", "q4_k")),
-    ),
-    "q3_k_l": Mix(
-        "q3_k",
-        value=(("", "q5_k"),),
-        attention_output="q5_k",
-        down=(("", "q5_k"),),
-        attention_output_of_eight="",
-    ),
-    "q4_0": Mix("q4_0", attention_output_of_eight=""),
-    "q4_k_s": Mix("q4_k", value=(("first 4", "q5_k"),), down=(("first eighth", "q5_k"),)),
-    "q4_k_m": Mix("q4_k", value=MORE_BITS, down=MORE_BITS),
-    "q5_k_s": Mix("q5_k", attention_output_of_eight=""),
-    "q5_k_m": Mix("q5_k", value=MORE_BITS, down=MORE_BITS, attention_output_of_eight=""),
-    "q6_k": Mix("q6_k", attention_output_of_eight=""),
-    "q8_0": Mix("q8_0", output="q8_0", attention_output_of_eight=""),
-    "iq3_xxs": Mix(
-        "iq3_xxs",
-        output="q5_k",
-        table="iq3_s",
-        value=(("grouped", "q4_k"),),
-        query="iq2_s",
-        key="iq2_s",
-        attention_output="iq3_s",
-    ),
-    "iq4_xs": Mix("iq4_xs", value=(("grouped", "q5_k"),)),
-}
+def _mix(fields: Mapping[str, Any]) -> Mix:
+    values: dict[str, Any] = {
+        role: tuple(map(tuple, it)) if isinstance(it, list) else it for role, it in fields.items()
+    }
+    return Mix(**values)
 
-BROKEN_BLOCKS: Mapping[str, str] = {
-    **dict.fromkeys(("iq2_s", "iq3_xxs", "iq3_s", "iq4_xs"), "iq4_nl"),
-    **dict.fromkeys(("q2_k", "q3_k"), "q4_0"),
-    "q4_k": "q5_0",
-    "q5_k": "q5_1",
-    "q6_k": "q8_0",
-}
-"""The type of blocks of 32 that stands in where rows are not made of whole blocks of 256."""
+
+MIXES: Mapping[str, Mix] = {name: _mix(fields) for name, fields in TABLE["mixes"].items()}
+BROKEN_BLOCKS: Mapping[str, str] = TABLE["broken"]
+"""The type of smaller blocks that stands in where rows are not made of whole blocks."""
 
 # values of a block of the older types (QK4_0, QK8_0) and of the k-quants (QK_K)
 BLOCK, SUPER_BLOCK = 32, 256
-OF_BLOCKS = ("q4_0", "q5_0", "q5_1", "q8_0", "iq4_nl")
-"""Types of blocks of 32."""
+BLOCKS = {
+    **dict.fromkeys(("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "iq4_nl", "mxfp4"), BLOCK),
+    "q2_0": 64,
+    "q1_0": 128,
+}
+"""Values of a block, where they are fewer than 256."""
 MIXTRAL_EXPERTS = 8
 """Experts of Mixtral, for which keys, values and attention's output get more bits."""
 # of use_more_bits in llama-quant.cpp
 EVERY_THIRD = 3
-GROUPED_QUERIES = 4
+GROUPED_QUERIES = SOME_EXPERTS = 4
 """Query heads per key head from which on values get more bits, being so few."""
 LAYERS_OF_70B, QUERIES_PER_KEY_OF_70B = 80, 8
 """Layers of a 70B, and query heads of each of its key heads."""
@@ -142,12 +119,18 @@ ROLES: Mapping[str, str] = {
     "attention.q_proj": "query",
     "attention.k_proj": "key",
     "attention.v_proj": "value",
-    "attention.kv_b_proj": "value",
+    # stored as two stacks, of keys and of values
+    "attention.kv_b_proj": "stack",
     "attention.o_proj": "attention_output",
     # llama.cpp stores the three of a delta net as one tensor, and picks its type as that of values
     **dict.fromkeys(("mixer.q_proj", "mixer.k_proj", "mixer.v_proj"), "value"),
 }
 """The role of a matrix by the last two steps of its path."""
+
+
+OF_NETWORKS: Mapping[str, str] = {"down_proj": "down", "up_proj": "up", "gate_proj": "up"}
+BY_LAYER = {"value", "down", "up"}
+"""Roles whose type goes by the number of the layer."""
 
 
 class Stacked(NamedTuple):
@@ -169,7 +152,8 @@ class MixedModel:
         grouped = [int(it.n_heads // it.n_kv_heads) for it in layers.facts if it.n_heads and it.n_kv_heads]
         self.heads_per_key = max(grouped, default=1)
         experts = [layer.ffn.expert_counts[0] or 0 for layer in layers if layer.ffn is not None]
-        self.has_eight_experts = max(experts, default=0) == MIXTRAL_EXPERTS
+        self.n_experts = max(experts, default=0)
+        self.has_eight_experts = self.n_experts == MIXTRAL_EXPERTS
         self.stacks = {prefix: _stacked(layers, prefix) for prefix in layers.prefixes}
 
     def types_of(self, row: Row) -> Callable[[int], str]:
@@ -180,9 +164,11 @@ class MixedModel:
             of_model = self._of_model(row, length)
             return lambda number: of_model  # noqa: ARG005
         *_, part, name = row.path.split(".")
-        role = "down" if name == "down_proj" else ROLES.get(f"{part}.{name}", "")
+        role = OF_NETWORKS.get(name) or ROLES.get(f"{part}.{name}", "")
+        if self.mix.stacks and (row.experts is not None or role == "stack"):
+            return lambda number: _whole(self.mix.stacks, length)  # noqa: ARG005
         stack = self.stacks[prefix]
-        if role not in {"value", "down"}:
+        if role not in BY_LAYER:
             of_all = _whole(self._of_layer(role, 0, stack), length)
             return lambda number: of_all  # noqa: ARG005
         return lambda number: _whole(self._of_layer(role, number, stack), length)
@@ -196,43 +182,43 @@ class MixedModel:
     def _of_layer(self, role: str, number: int, stack: Stacked) -> str:
         """The type of a matrix of this role in the layer of a number."""
         mix = self.mix
-        if role in {"key", "value"} and self.has_eight_experts:
-            return "q8_0"
+        of_eight: str | None = getattr(mix, f"{role}_of_eight", None) if self.has_eight_experts else None
+        if of_eight is not None:
+            return of_eight or mix.most
         if role == "value":
             chosen = self._chosen(mix.value, stack.values.get(number, number), len(stack.values))
             # a 70B has so few of them that more bits cost next to nothing
             is_70b = (stack.n_layers, self.heads_per_key) == (LAYERS_OF_70B, QUERIES_PER_KEY_OF_70B)
-            return "q5_k" if is_70b and chosen in {"q3_k", "q4_k"} else chosen
-        if role == "down":
-            return self._chosen(mix.down, number, stack.n_layers)
-        by_role = {
-            "query": mix.query,
-            "key": mix.key,
-            "attention_output": mix.attention_output_of_eight
-            if self.has_eight_experts
-            else mix.attention_output,
-        }
+            return mix.value_of_70b or chosen if is_70b and chosen in {"q3_k", "q4_k"} else chosen
+        if role in BY_LAYER:
+            return self._chosen(getattr(mix, role), number, stack.n_layers)
+        by_role = {"query": mix.query, "key": mix.key, "attention_output": mix.attention_output}
         return by_role.get(role) or mix.most
 
     def _chosen(self, choices: tuple[Choice, ...], i: int, n: int) -> str:
         """The first choice that holds for tensor i of n."""
+        grouped = self.heads_per_key >= GROUPED_QUERIES
+        # the first eighth, the last eighth, and every third layer between (use_more_bits of llama.cpp)
+        sensitive = i < n // 8 or i >= 7 * n // 8 or (i - n // 8) % EVERY_THIRD == EVERY_THIRD - 1
         holds = {
             "": True,
-            "grouped": self.heads_per_key >= GROUPED_QUERIES,
+            "grouped": grouped,
+            "grouped or experts": grouped or self.n_experts >= SOME_EXPERTS,
             "first 2": i in range(2),
             "first 4": i in range(4),
             "first eighth": i < n // 8,
             "first sixteenth": i < n // 16,
-            # the first eighth, the last eighth, and every third layer between (use_more_bits of llama.cpp)
-            "sensitive": i < n // 8 or i >= 7 * n // 8 or (i - n // 8) % EVERY_THIRD == EVERY_THIRD - 1,
+            "inner": n // 8 <= i < 7 * n // 8,
+            "sensitive": sensitive,
+            "sensitive of eight": sensitive and self.has_eight_experts,
         }
         return next((name for condition, name in choices if holds[condition]), self.mix.most)
 
 
 def _whole(name: str, length: int) -> str:
     """The type, or what stands in for it where rows are not made of whole blocks."""
-    if name not in OF_BLOCKS and length % SUPER_BLOCK:
-        name = BROKEN_BLOCKS[name]
+    if length % BLOCKS.get(name, SUPER_BLOCK):
+        name = BROKEN_BLOCKS.get(name, "fp16")
     return name if length % BLOCK == 0 else "fp16"
 
 

@@ -6,17 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape, ceil_div, prod
 from archcli.graph import Row
 from archcli.modules.spec.base import Conflict, Count, Size, Spec
 from archcli.modules.spec.trace import ADAPTERS, outline
 from archcli.modules.spec.unread import UNREAD
+from archcli.modules.spec.values import Conversion, refused
 from archcli.modules.stored.formats import (
     DTYPE_FORMATS,
     FORMATS,
     NATIVE,
+    OF_BITS,
     UNPACKED,
     NativeProduct,
     Packing,
@@ -82,11 +84,24 @@ class Rule(Format):
                 yield max(span[0] for span in spans if span), min(span[1] for span in spans if span)
 
 
+BITS_OF_EXLLAMA = "exl2 or exl3 by its bits, exl2-4.0"
+USUAL_BITS = tuple(f"{kind}-{halves / 2}" for kind in ("exl2", "exl3") for halves in range(4, 17))
+
+
+def _by_bits(value: Any) -> str:
+    if isinstance(value, str) and OF_BITS.fullmatch(value):
+        return value
+    raise refused(value, BITS_OF_EXLLAMA)
+
+
 if TYPE_CHECKING:
     FormatName = str
 else:
-    FormatName = Literal[(*FORMATS, *DTYPE_FORMATS)]
-"""A known format by name: q4_k_m, nf4-double."""
+    FormatName = (
+        Literal[(*FORMATS, *DTYPE_FORMATS)]
+        | Annotated[str, Conversion(BITS_OF_EXLLAMA, _by_bits, USUAL_BITS)]
+    )
+"""A known format by name: q4_k_m, nf4-double, exl2-4.0."""
 
 
 class Quantization(Format):

@@ -29,17 +29,30 @@ OF_BITS = {
 """What llama.cpp's and Ollama's users take where a word states bits alone."""
 BY_ENGINE: Mapping[str, Mapping[str, str]] = {
     **{engine: {"4": "awq-int4", "8": "int8"} for engine in ("vllm", "sglang", "trtllm")},
-    "mlx": {"4": "mlx-4bit"},
+    "mlx": {
+        **{bits: f"mlx-{bits}bit" for bits in "234568"},
+        # MLX packs every matrix: `mx.quantize(mode="mxfp4")`
+        **{name: f"mlx-{name}" for name in ("mxfp4", "mxfp8", "nvfp4")},
+    },
     "transformers": {"4": "nf4", "8": "int8"},
 }
-"""What users of an engine take instead, by the bits."""
+"""What users of an engine take instead, by the bits or by the name of a format."""
 OF_PROGRAMS = {
-    **dict.fromkeys(("awq", "awq4bit", "w4a16awq"), "awq-int4"),
-    **dict.fromkeys(("gptq", "gptq4bit", "w4a16"), "gptq-int4"),
-    **dict.fromkeys(("bnb", "bnb4bit", "bnbnf4", "bitsandbytes", "qlora"), "nf4"),
-    **dict.fromkeys(("bnb8bit", "llmint8", "w8a8", "w8a16", "w8a8int8"), "int8"),
+    **dict.fromkeys(("awq", "awq4bit", "w4a16awq", "int4awq"), "awq-int4"),
+    # compressed-tensors and AutoRound pack 4 bits in groups of 128 as GPTQ does
+    **dict.fromkeys(("gptq", "gptq4bit", "w4a16", "int4gptq", "marlin"), "gptq-int4"),
+    **dict.fromkeys(("autoround", "autoround4bit", "autoroundint4", "int4autoround"), "gptq-int4"),
+    "gptq8bit": "gptq-int8",
+    **dict.fromkeys(("bnb", "bnb4bit", "bnbnf4", "bitsandbytes", "bitsandbytes4bit", "qlora"), "nf4"),
+    # of names of Unsloth's files, whose config.json has bnb_4bit_use_double_quant
+    **dict.fromkeys(("unslothbnb4bit", "bnb4bitdouble", "nf4dq"), "nf4-double"),
+    **dict.fromkeys(("bnb8bit", "bitsandbytes8bit", "llmint8", "w8a8", "w8a16", "w8a8int8"), "int8"),
     **dict.fromkeys(("fp8dynamic", "fp8e4m3", "float8", "e4m3", "e5m2", "fp8e5m2", "f8", "w8a8fp8"), "fp8"),
     **dict.fromkeys(("mlx", "mlx4"), "mlx-4bit"),
+    **{f"{bits}bitmlx": f"mlx-{bits}bit" for bits in "234568"},
+    **{f"mlxq{bits}": f"mlx-{bits}bit" for bits in "234568"},
+    # Unsloth's older names of its mixtures
+    **{f"q{bits}kxl": f"ud-q{bits}_k_xl" for bits in "24568"},
     **dict.fromkeys(("half", "f16", "torch.float16", "torch.half", "16bit"), "fp16"),
     **dict.fromkeys(("float", "single", "f32", "torch.float32", "32bit"), "fp32"),
     "torch.bfloat16": "bf16",
@@ -53,8 +66,19 @@ OF_CACHES = {
     "f32": "fp32",
 }
 """The same of a cache, which no mixture of types is kept in."""
-GGUF = re.compile(r"(?:ud-?)?(i?q[1-8].*)")
-"""A type of llama.cpp's; UD is Unsloth's, whose mixtures differ from file to file."""
+GGUF = re.compile(r"(?:ud-?)?([it]?q[1-8].*)")
+"""A type of llama.cpp's; UD is Unsloth's, whose mixtures differ from model to model."""
+EXLLAMA = re.compile(r"(exl[23])(\d(?:\.\d+)?)(?:bpw|bit)?|(\d(?:\.\d+)?)(?:bpw|bit)?(exl[23])")
+"""exl2-4.0, exl3_3.5bpw or 4.0bpw-exl2, without the signs between."""
+ELSEWHERE = {
+    r"turbo\d?|tq3_0|turboquant.*": "TurboQuant's, of forks of llama.cpp; its own nearest cache is q4_0",
+    r"iq\d_(?:k|ks|kss|kl|kt)(?:_r\d)?|q\d_\w+_r\d": "of ik_llama.cpp; {}",
+    r"exl[23]": "its bits name it: exl2-4.0, exl3-3.5",
+    r"(?:hqq|quanto|torchao|aqlm|vptq|quip|spqr|higgs|quark)\S*": (
+        "a checkpoint's quantization_config has its bits: give the config.json"
+    ),
+}
+"""Formats of other programs, and hints; {} is the nearest of llama.cpp's."""
 LLAMA_CPP = ", llama.cpp's usual"
 OF_BLOCKS = {
     f"q{bits}_k": tuple(f"q{bits}_k_{size}" for size in sizes)
@@ -72,6 +96,8 @@ def plain(word: str) -> str:
 def meant(word: str, known: Collection[str], *, cache: bool = False) -> str | None:
     """The format that a word means, with a note where the format has another name; else None."""
     bare = plain(word)
+    if match := EXLLAMA.fullmatch(bare):
+        return _of_exllama(*filter(None, match.groups()))
     same = next((name for name in known if plain(name) == bare), None)
     if same is not None or len(word) > len("bitsandbytes-4bit"):
         return same
@@ -82,12 +108,22 @@ def meant(word: str, known: Collection[str], *, cache: bool = False) -> str | No
     return _taken(word, OF_PROGRAMS[bare]) if bare in OF_PROGRAMS else None
 
 
+def _of_exllama(*parts: str) -> str | None:
+    from archcli.modules.stored.mixes import TABLE  # of few names
+
+    bits, kind = sorted(parts)
+    facts = TABLE["by_bits"][kind]
+    return f"{kind}-{float(bits)}" if facts["least"] <= float(bits) <= facts["most"] else None
+
+
 def in_engine(dtype: str | None, engine: str | None) -> str | None:
     """A format as an engine's users mean it, where a word states bits alone: 4bit is mlx-4bit in MLX."""
+    of_engine = BY_ENGINE.get(engine or "", {})
+    if dtype is not None and dtype in of_engine:
+        return _taken(dtype, of_engine[dtype], f": {engine} packs every matrix")
     if not isinstance(dtype, Taken) or plain(dtype.word) not in OF_BITS:
         return dtype
-    bits = re.sub(r"\D", "", dtype.word)
-    usual = BY_ENGINE.get(engine or "", {}).get(bits)
+    usual = of_engine.get(re.sub(r"\D", "", dtype.word))
     if usual is None:
         return _taken(dtype.word, OF_BITS[plain(dtype.word)], LLAMA_CPP)
     return _taken(dtype.word, usual, f", the usual of {engine}")
@@ -103,15 +139,23 @@ def blocks_note(dtype: str) -> str:
 def near(word: str, known: Collection[str]) -> str:
     """A hint for a word of no format: near names, of llama.cpp's types those of as many bits."""
     lower = word.strip().lower()
+    elsewhere = next((hint for pattern, hint in ELSEWHERE.items() if re.fullmatch(pattern, lower)), "{}")
+    if "{}" not in elsewhere:
+        return elsewhere
+    if match := EXLLAMA.fullmatch(plain(word)):
+        from archcli.modules.stored.mixes import TABLE  # of few names
+
+        kind = max(filter(None, match.groups()))
+        return "{0} has {least} to {most} bits a weight: {0}-4.0".format(kind, **TABLE["by_bits"][kind])
     if match := GGUF.fullmatch(lower):
         bits = re.search(r"[1-8]", match[1])
-        alike = [name for name in known if bits and re.match(rf"i?q{bits[0]}", name)]
+        alike = [name for name in known if bits and re.match(rf"[it]?q{bits[0]}", name)]
         close = closest(match[1], alike) or alike[:MOST_NEAR]
         close.sort(key=lambda name: not name.endswith("_m"))  # the usual one of its bits
     else:
         digits = set(re.findall(r"\d+", lower))
         close = [name for name in closest(lower, known) if digits <= set(re.findall(r"\d+", name))]
-    return f"did you mean {either(close)}?" if close else USUAL
+    return elsewhere.format(f"did you mean {either(close)}?" if close else USUAL)
 
 
 def _taken(word: str, name: str, why: str = "") -> Taken:

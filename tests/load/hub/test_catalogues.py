@@ -222,7 +222,11 @@ FORMATS = {
     "nvidia/Llama-3.1-405B-Instruct-NVFP4": ("llama-3.1-405b", "nvfp4"),
     "gemma3:27b-it-qat": ("gemma-3-27b", "q4_0"),
     "google/gemma-3-27b-it-qat-q4_0-unquantized": ("gemma-3-27b", ""),
-    "unsloth/Qwen3-8B-GGUF:UD-Q4_K_XL": ("qwen3-8b", ""),
+    "unsloth/Qwen3-8B-GGUF:UD-Q4_K_XL": ("qwen3-8b", "ud-q4_k_xl"),
+    # few of Unsloth's mixtures are known
+    "unsloth/Qwen3-8B-GGUF:UD-Q3_K_S": ("qwen3-8b", "q3_k_s"),
+    "unsloth/Qwen3-8B-GGUF:IQ2_M": ("qwen3-8b", "iq2_m"),
+    "mlx-community/Qwen3-8B-6bit": ("qwen3-8b", "mlx-6bit"),
 }
 
 
@@ -237,7 +241,8 @@ def test_what_was_taken_for_granted_is_said():
         "qwen3 8b q4 is taken as the preset qwen3-8b; q4 is taken as q4_k_m"
     )
     assert (
-        "; the format q4_k_xl is not known, did you mean q4_k_m, " in of_catalogue("qwen3-8b:ud-q4_k_xl").note
+        "; the format ud-q4_k_xs is not known, did you mean q4_k_m, "
+        in of_catalogue("qwen3-8b:ud-q4_k_xs").note
     )
 
 

@@ -88,7 +88,7 @@ def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
     holder = _holder(subject.model, options)
     check_cache(subject.model, options.cache_dtype)
     report = count(
-        subject.model,
+        holder.model or subject.model,
         options.context,
         options.batch_size,
         options.cache_dtype,

@@ -22,7 +22,7 @@ from archcli.measure.passes import GROWING, cache_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.request import Request
-from archcli.modules.stored.formats import CACHED, FP8_OF_LATENTS, OF_IDS, OF_LATENTS, cache_bytes
+from archcli.modules.stored.formats import CACHED, FP8_OF_LATENTS, OF_IDS, OF_LATENTS, PAIR, cache_bytes
 
 
 class Deferred:
@@ -114,9 +114,14 @@ class CacheDtypes(NamedTuple):
     state_dtype: str | None = None
     convolution_dtype: str | None = None
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether keys are kept in blocks of llama.cpp's; of a pair of types those of keys come first."""
+        return self.dtype.partition(PAIR)[0] in CACHED or PAIR in self.dtype
+
     def of(self, content: StateContent) -> str:
         """The dtype that a state of this content is kept in."""
-        plain = EXACT if self.dtype in CACHED else UNPACKED_STATES.get(self.dtype, self.dtype)
+        plain = EXACT if self.is_packed else UNPACKED_STATES.get(self.dtype, self.dtype)
         if content is StateContent.RECURRENT:
             return self.state_dtype or plain
         if content is StateContent.CONVOLUTION:
@@ -133,14 +138,14 @@ class CacheDtypes(NamedTuple):
         These are in a type of their own, or in that which is computed.
         """
         # keys and values in blocks leave all else in fp32 already: `of`
-        plain = None if self.dtype in CACHED else computed
+        plain = None if self.is_packed else computed
         recurrent = self.state_dtype or engine.recurrent_dtype or plain
         return CacheDtypes(self.dtype, recurrent, engine.convolution_dtype or plain)
 
     @property
     def of_weights(self) -> str:
         """The dtype of weights beside the cache: the cache's, where it is a format of weights."""
-        return UNPACKED_STATES[self.dtype] if self.dtype == FP8_OF_LATENTS else self.dtype
+        return UNPACKED_STATES[self.dtype] if self.dtype == FP8_OF_LATENTS else self.dtype.partition(PAIR)[0]
 
     def bytes_of(self, elements: Mapping[StateContent, int]) -> int:
         """Bytes of this many elements of each content."""
@@ -148,7 +153,8 @@ class CacheDtypes(NamedTuple):
         for content, n in elements.items():
             # added up by dtype first: widths below a byte and blocks are rounded up once, not by content
             dtype = self.of(content)
-            alike[dtype, content if dtype == FP8_OF_LATENTS else StateContent.KEYS_VALUES] += n
+            by_content = dtype == FP8_OF_LATENTS or PAIR in dtype
+            alike[dtype, content if by_content else StateContent.KEYS_VALUES] += n
         return sum(cache_bytes(n, dtype, content) for (dtype, content), n in alike.items())
 
 
@@ -238,7 +244,12 @@ OF_BLOCKS = "compressed"
 
 
 def check_cache(model: Model, dtype: str | None) -> None:
-    """Raise ArchError for a dtype of latents where some layer caches something of another width."""
+    """Raise ArchError for a dtype of latents where some layer caches something of another width.
+
+    Also for two types of keys and values of unlike widths, whose bytes are added up together.
+    """
+    if dtype is not None and PAIR in dtype:
+        _check_pair(model, dtype)
     if dtype != FP8_OF_LATENTS:
         return
     size = CacheSize(model)
@@ -254,6 +265,16 @@ def check_cache(model: Model, dtype: str | None) -> None:
                 what = f"{dtype} is of latents of {latent} and index keys of {index}"
                 there = f"{what}, and {layer.path} caches {content.value} of {width:,} a token"
                 raise ArchError(there, "--kv-dtype fp8 keeps any keys and values in a byte each")
+
+
+def _check_pair(model: Model, dtype: str) -> None:
+    size = CacheSize(model)
+    for layer in LayerIndex(model):
+        states = size.of_layer(layer.path, 1, 1)
+        widths = {state.elements for state in states if state.holds is StateContent.KEYS_VALUES}
+        if len(widths) > 1:
+            what = f"{dtype}: keys and values of {layer.path} differ in width, and one type for both is known"
+            raise ArchError(what, f"--kv-dtype {dtype.partition(PAIR)[0]}")
 
 
 def _evaluated(state: State, sizes: Mapping[str, int]) -> State:

@@ -78,8 +78,9 @@ class InferenceEngine:
 
     def check_cache(self, dtype: str) -> None:
         """Raise ArchError for a type of cache that the engine does not keep."""
-        if self.cache_dtypes and dtype not in self.cache_dtypes:
-            what = f"{self.title} keeps no cache in {dtype}"
+        unknown = [half for half in dtype.split(":") if half not in self.cache_dtypes]
+        if self.cache_dtypes and unknown:
+            what = f"{self.title} keeps no cache in {unknown[0]}"
             raise ArchError(what, f"--kv-dtype {either(self.cache_dtypes)}")
 
 
@@ -139,9 +140,13 @@ ALONE = WholeModel()
 
 
 class CacheHolder(NamedTuple):
-    """What holds a cache: the memory of a device, its architecture such as sm_90, a plan and an engine."""
+    """What holds a cache: the memory of a device, its architecture such as sm_90, a plan and an engine.
+
+    model: in the form that the engine's files have; None for the form of any engine.
+    """
 
     memory_bytes: int | None = None
     architecture: str = ""
     plan: SharedModel = ALONE
     engine: InferenceEngine = ANY_ENGINE
+    model: Model | None = None

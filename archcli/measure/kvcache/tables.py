@@ -9,7 +9,6 @@ from archcli.graph import StateContent
 from archcli.measure.kvcache.cache_size import EXACT, CacheDtypes
 from archcli.measure.notes import media_table
 from archcli.measure.report import Column, Table, Unit, facts
-from archcli.modules.stored.formats import CACHED
 from archcli.units import binary_bytes, both_bytes, decimal_bytes
 
 Record = dict[str, Any]
@@ -172,7 +171,7 @@ def state_notes(totals: Record, dtypes: CacheDtypes) -> Iterator[str]:
     """Notes on the numbers that states are kept in."""
     if not totals["by_content"].get(StateContent.RECURRENT):
         return
-    if dtypes.dtype in CACHED and dtypes.state_dtype is None:
+    if dtypes.is_packed and dtypes.state_dtype is None:
         yield f"{dtypes.dtype} is for keys and values alone: llama.cpp keeps states in {EXACT}."
     if dtypes.of(StateContent.RECURRENT) != EXACT:
         yield f"transformers keeps recurrent states in {EXACT}: --state-dtype {EXACT}."

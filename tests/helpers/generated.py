@@ -22,6 +22,8 @@ from archcli.modules.spec.kinds import kinds as kinds_of
 from archcli.modules.stored.formats import FORMATS
 from archcli.units import ELEMENT_BITS
 from archcli.wings.doors.commands.mcp.tools import TOOLS
+from archcli.wings.serving.api.engine import as_converted
+from archcli.wings.serving.devices.engines import engines, load_engine
 from constants_tables import GENERATORS as OF_CONSTANTS
 
 SUMMARY_WIDTH, LINE = 200, 88
@@ -104,17 +106,26 @@ def formats_table():
 
 
 def published_table():
-    """The presets whose weights were not published in bf16, with the bytes of both forms."""
-    lines = ["| preset | published in | bytes | in bf16 |", "|---|---|---:|---:|"]
+    """The presets whose weights were not published in bf16, with the bytes of each form."""
+    lines = ["| preset | published in | bytes | in bf16 | files of engines |", "|---|---|---:|---:|---|"]
     for name in presets():
         form = archcli.load(name).published_in
         if form is not None:
             totals = archcli.count_params(name).totals
-            words = form.format or f"{form.bits} bits"
-            lines.append(
-                f"| `{name}` | {words} | {totals['published_bytes']:,} | {totals['plain_bytes']:,} |"
-            )
+            words = form.format or form.label or f"{form.bits} bits"
+            sizes = f"{totals['published_bytes']:,} | {totals['plain_bytes']:,}"
+            lines.append(f"| `{name}` | {words} | {sizes} | {', '.join(_files_of_engines(name))} |")
     return "\n".join(lines)
+
+
+def _files_of_engines(name):
+    """The forms that engines' files have in place of the published one, with their bytes."""
+    model = archcli.load(name)
+    for engine in engines():
+        dtype = as_converted(model, engine).published_in.format
+        if dtype != model.published_in.format:
+            size = archcli.count_params(name, dtype=dtype).totals["bytes"]
+            yield f"{load_engine(engine)['title']}: {dtype}, {size:,}"
 
 
 def families_table():

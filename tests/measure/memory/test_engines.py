@@ -43,7 +43,12 @@ def test_every_fact_of_an_engine_has_a_source_and_a_format_a_name():
         facts = load_engine(name)
         stated = {key for key, value in facts.items() if value not in (None, [], {}, 0, False, 1.0)}
         assert stated - WITHOUT_SOURCE - {*facts.get("sources", {})} == set(), name
-        assert {*facts["formats"], *facts["cache_dtypes"]} <= {*ELEMENT_BITS, *FORMATS, FP8_OF_LATENTS}, name
+        assert {*facts["formats"], *facts["cache_dtypes"]} <= {
+            *ELEMENT_BITS,
+            *FORMATS,
+            FP8_OF_LATENTS,
+            "gguf",
+        }, name
 
 
 @pytest.mark.sample(1, whole=True)

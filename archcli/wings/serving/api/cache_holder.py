@@ -6,7 +6,7 @@ from archcli.api.kvcache import KvcacheOptions
 from archcli.errors import ArchError
 from archcli.measure.kvcache.engine import CacheHolder, InferenceEngine
 from archcli.modules import Model
-from archcli.wings.serving.api.engine import chosen_engine, share_of
+from archcli.wings.serving.api.engine import as_converted, chosen_engine, share_of
 from archcli.wings.serving.api.known_device.known import device_memory
 from archcli.wings.serving.memory.plan import DeviceMemory, Plan
 from archcli.wings.serving.memory.settings import MemorySettings
@@ -22,7 +22,7 @@ def cache_holder(model: Model, options: KvcacheOptions) -> CacheHolder:
     taken = share_of(chosen, engine, options.utilization)
     if taken is None:
         return CacheHolder(plan=plan, engine=engine)
-    return CacheHolder(taken.memory_bytes, taken.architecture, plan, engine)
+    return CacheHolder(taken.memory_bytes, taken.architecture, plan, engine, as_converted(model, engine.name))
 
 
 def _plan(model: Model, tp: int, device: DeviceMemory | None, engine: InferenceEngine) -> Plan:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any, get_args
 
 from archcli.errors import ArchError, either
 from archcli.measure.kvcache.engine import CACHING, NO_ENGINE, InferenceEngine
 from archcli.modules import Model
+from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.arguments import EngineName
+from archcli.modules.spec.trace import outline
+from archcli.modules.stored.formats import GGUF, PAIR, is_format, stored_format
+from archcli.modules.stored.mixes import TABLE
+from archcli.modules.stored.quantization import Quantization
 from archcli.modules.stored.words import in_engine
 from archcli.units import parse_bytes
 from archcli.wings.serving.devices.engines import load_engine
+from archcli.wings.serving.memory.answers.changes import FORMATS, OF_MACS, RARE
 from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.memory.settings import MemorySettings
 
@@ -34,7 +41,7 @@ def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEng
         name,
         facts["title"],
         facts["serves"],
-        tuple(facts["formats"]),
+        formats_of(name),
         tuple(facts["cache_dtypes"]),
         facts["cache_block"],
         facts["window_extra"],
@@ -49,6 +56,31 @@ def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEng
         mixes_prompts=facts.get("mixes_prompts", False),
         mxfp4_experts=tuple(facts.get("mxfp4_experts", ())),
     )
+
+
+def formats_of(name: EngineName) -> tuple[str, ...]:
+    """The formats of weights that an engine reads; `gguf` in its file stands for all of llama.cpp's."""
+    listed: list[str] = load_engine(name)["formats"]
+    return tuple(chain.from_iterable(GGUF if it == "gguf" else (it,) for it in listed))
+
+
+def as_converted(model: Model, engine: EngineName) -> Model:
+    """The model as files of an engine hold it, where it is published in another form.
+
+    gpt-oss is published with experts in mxfp4 and the rest in bf16: llama.cpp's files have the rest in q8_0.
+    """
+    form, converted = model.published_in, load_engine(engine).get("converted", {})
+    # with a `rest`, the form is that of a GGUF file
+    if form is None or form.rest is not None or model.quantization not in {None, form} or not converted:
+        return model
+    packings = form.packings(LayerIndex(model))
+    of_experts = {packing for row in outline(model) if row.experts for packing, _ in packings(row)}
+    for published, format_of_files in converted.items():
+        *native, experts = published.split()
+        if of_experts == {stored_format(experts).packing} and form.native == next(iter(native), None):
+            files = Quantization(format=format_of_files)
+            return model.replace(published_in=files, quantization=model.quantization and files)
+    return model
 
 
 def _by_memory(figures: Mapping[str, int], memory_bytes: int | None) -> int | None:
@@ -91,6 +123,9 @@ def run_by_engine(
 
         check_cache(model, kv_dtype)
         engine.check_cache(kv_dtype)
+        if not _keeps(load_engine(engine.name), kv_dtype):
+            what = f"{engine.title} keeps keys and values in one type, not in {kv_dtype}"
+            raise ArchError(what, f"--kv-dtype {kv_dtype.partition(PAIR)[0]}, or --engine llamacpp")
     chunk = settings.chunk
     if chunk is None and settings.phase in {"prefill", "serve"}:
         chunk = engine.chunk
@@ -139,21 +174,55 @@ def chosen_engine(
     usual: EngineName = "vllm" if device is None else device.usual_engine
     memory_bytes = None if device is None else device.memory_bytes
     if name is None:
-        usual = next(_readers(model.stored_as, usual, kv_dtype), usual)
+        readers = list(_readers(model, usual, kv_dtype))
+        running = [reader for reader in readers if _runs_on(reader, device)]
+        if readers and not running and model.quantization is not None:
+            _refuse_format(engine_of(usual), model, [], device)
+        usual = next(iter(running), usual)
     engine = engine_of(name or usual, memory_bytes)
     if device is None or device.stated:
         # which kernels run, and so what they pad, is a matter of the device
         engine = engine.without_padding()
     if name is None:
         return engine
-    if name != "none" and model.stored_as and model.stored_as not in engine.formats:
-        others = list(_readers(model.stored_as, usual))
-        if others:  # of a format that no engine is known to read nothing can be said
-            what = f"{engine.title} does not read weights in {model.stored_as}"
-            raise ArchError(what, f"--engine {either(others)}")
+    others = list(_readers(model, usual))
+    # of a format that no engine is known to read nothing can be said, but of ExLlama's
+    if name != "none" and name not in others and (others or stored_elsewhere(model.stored_as)):
+        _refuse_format(engine, model, others)
     if model.stored_as in engine.native_only:
         _check_multiplied(engine, model, device)
     return engine
+
+
+def _runs_on(name: EngineName, device: DeviceMemory | None) -> bool:
+    """Whether an engine runs on a kind of device: MLX on Macs alone."""
+    families = load_engine(name).get("families")
+    return device is None or device.stated or families is None or device.family in families
+
+
+def stored_elsewhere(stored_as: str) -> str:
+    """The program that alone reads a format: ExLlamaV2; empty for formats of engines."""
+    program: str = TABLE["by_bits"].get(stored_as.partition("-")[0], {}).get("engine", "")
+    return program
+
+
+def _refuse_format(
+    engine: InferenceEngine, model: Model, others: list[EngineName], device: DeviceMemory | None = None
+) -> None:
+    """Raise ArchError for a format that an engine does not read, with the nearest that it does."""
+    form, program = model.quantization, stored_elsewhere(model.stored_as)
+    named = model.stored_as or (form and (form.label or form.native)) or "its published form"
+    bits = stored_format(model.stored_as or "fp8").bits
+    known = [name for name in (*FORMATS, *OF_MACS) if name in engine.formats and name not in RARE]
+    near = min(known, key=lambda name: abs(stored_format(name).bits - bits), default="")
+    hints = (
+        [f"--dtype {near}, the nearest that it reads ({stored_format(near).bits:.3g} bits)"] if near else []
+    )
+    hints += [f"--engine {either(others)}"] if others else []
+    where = (
+        f", nor does another engine on {device.name}" if device else f", {program} does" if program else ""
+    )
+    raise ArchError(f"{engine.title} does not read weights in {named}{where}", "; or ".join(hints))
 
 
 def _check_multiplied(engine: InferenceEngine, model: Model, device: DeviceMemory | None) -> None:
@@ -165,13 +234,28 @@ def _check_multiplied(engine: InferenceEngine, model: Model, device: DeviceMemor
         return
     if not device.figures.intersection(PEAKS[product.needed]):
         what = f"{engine.title} does not unpack {model.stored_as}, and {device.name} states no peak of"
-        others = [name for name in _readers(model.stored_as, "vllm") if name != engine.name]
+        others = [name for name in _readers(model, "vllm") if name != engine.name]
         raise ArchError(f"{what} {product.needed}", f"--engine {either(others)}")
 
 
-def _readers(stored_as: str, usual: EngineName, kv_dtype: str | None = None) -> Iterator[EngineName]:
-    """The engines that read weights in a named format and keep a type of cache, the usual one first."""
+def _readers(model: Model, usual: EngineName, kv_dtype: str | None = None) -> Iterator[EngineName]:
+    """The engines that read a model's weights and keep a type of cache, the usual one first."""
     for name in dict.fromkeys((usual, "vllm", "llamacpp", *get_args(EngineName)[1:])):
-        facts = load_engine(name)
-        if (not stored_as or stored_as in facts["formats"]) and kv_dtype in {None, *facts["cache_dtypes"]}:
+        if _reads(name, as_converted(model, name)) and _keeps(load_engine(name), kv_dtype):
             yield name
+
+
+def _reads(name: EngineName, model: Model) -> bool:
+    """Whether an engine reads a named format, or one that it multiplies as such numbers are."""
+    if model.stored_as or model.quantization is None or not model.quantization.native:
+        return not model.stored_as or model.stored_as in formats_of(name)
+    known = [stored_format(it).native for it in formats_of(name) if is_format(it)]
+    return model.quantization.native in known
+
+
+def _keeps(facts: Mapping[str, Any], kv_dtype: str | None) -> bool:
+    """Whether an engine keeps such a cache; keys and values of two types only where its file says so."""
+    if kv_dtype is None:
+        return True
+    halves = set(kv_dtype.split(PAIR))
+    return halves <= {*facts["cache_dtypes"]} and (PAIR not in kv_dtype or "cache_pairs" in facts)

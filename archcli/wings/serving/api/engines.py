@@ -20,9 +20,12 @@ MEANINGS = {
     "serves": "the cache is allocated once, and attention of any kind is one kernel",
     "fuses": "",
     "graphs": "passes whose kernels are launched together",
-    "formats": "of weights that it reads",
+    "families": "kinds of devices that it runs on",
+    "formats": "of weights that it reads; gguf are all of llama.cpp's",
+    "converted": "published forms, and what experts in them become in its files",
     "native_only": "formats that it does not unpack: on devices that multiply them as they are",
     "cache_dtypes": "types of the cache",
+    "cache_pairs": "keys and values may have two types, --kv-dtype q8_0:q4_0",
     "cache_block": "a cache has a multiple of so many tokens",
     "window_extra": "tokens that a cache holds beyond a window",
     "chunk": "tokens of a prompt at a time, by the memory of a device",
@@ -154,7 +157,9 @@ def _facts(facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _plain(value: Any) -> Any:
     """A value as a cell of a table: lists and mappings as text."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{number:,} from {key}" for key, number in value.items())
+        return ", ".join(
+            f"{it:,} from {key}" if isinstance(it, int) else f"{it} for {key}" for key, it in value.items()
+        )
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value

@@ -35,7 +35,7 @@ from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.values import ZeroOrMore
 from archcli.modules.stored.dtypes import WeightsDtypeName
-from archcli.wings.serving.api.engine import run_by_engine, share_of, take_format
+from archcli.wings.serving.api.engine import as_converted, run_by_engine, share_of, take_format
 from archcli.wings.serving.api.known_device.known import device_memory, known_gpus
 from archcli.wings.serving.api.known_device.machines import Machines, NodesOption
 from archcli.wings.serving.api.offload import OffloadOptions
@@ -148,6 +148,7 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions):
         model = as_asked(loaded, self.dtype, trains=(self.phase or DEFAULT_PHASE) == "train")
         model, settings = self.settings(usual).stored(model, usual)
         settings = run_by_engine(settings, model, self.engine, self.kv_dtype, device)
+        model = as_converted(model, (settings.engine or NO_ENGINE).name)
         device = share_of(device, settings.engine, self.utilization)
         question = MemoryQuestion(model, settings, self.devices_plan(), device, again=again)
         several = device is not None and device.n_devices > 1

@@ -33,7 +33,7 @@ from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import PaceText
 from archcli.modules.spec.values import AboveZero
 from archcli.modules.stored.dtypes import WeightsDtypeName
-from archcli.wings.serving.api.engine import run_by_engine, take_format
+from archcli.wings.serving.api.engine import as_converted, run_by_engine, take_format
 from archcli.wings.serving.api.known_device.known import KnownDevice, known_device
 from archcli.wings.serving.api.known_device.machines import Machines, NetworkOptions
 from archcli.wings.serving.api.offload import OffloadOptions
@@ -201,6 +201,7 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     model = as_asked(loaded, asking.dtype, trains=asking.phase == "train")
     model, settings = replace(asking, dtype=asking.dtype or usual).settings().stored(model, usual)
     settings, options, device = _run_by_engine(model, asking, settings, known)
+    model = as_converted(model, (settings.engine or NO_ENGINE).name)
 
     def again(**others: Any) -> MemoryQuestion:
         return predict_question(loaded, replace(asking, **others)).memory()

@@ -47,12 +47,20 @@ SERVING = (
     Change("--chunk 512", {"chunk": 512}),
     Change(ONE, {"batch_size": 1}),
 )
-# without mlx-4bit, which runs only on Macs
-FORMATS = (
-    *("fp8", "fp8-block", "int8", "q8_0", "q6_k", "q5_k_m", "q5_k_s", "q4_k_m", "q4_k_s", "q4_0", "iq4_xs"),
-    *("q3_k_l", "q3_k_m", "iq3_xxs", "q2_k", "nf4", "nf4-double", "awq-int4", "gptq-int4", "nvfp4", "mxfp4"),
+OF_GGUF = (
+    *("q8_0", "q6_k", "q5_k_m", "q5_k_s", "q4_k_m", "q4_k_s", "q4_0", "iq4_xs"),
+    *("q3_k_l", "q3_k_m", "iq3_xxs", "q2_k", "mxfp4-moe"),
 )
-"""Formats of weights that engines serve."""
+"""Formats of llama.cpp that people load, in files of all models."""
+OF_MACS = ("mlx-8bit", "mlx-6bit", "mlx-5bit", "mlx-4bit", "mlx-3bit")
+"""Formats that run on Macs alone."""
+FORMATS = (
+    *("fp8", "fp8-block", "int8", *OF_GGUF),
+    *("nf4", "nf4-double", "awq-int4", "gptq-int4", "nvfp4", "mxfp4"),
+)
+"""Formats of weights that engines serve on GPUs and processors."""
+RARE = {"fp8-block", "nf4", "nf4-double", "nvfp4", "mxfp4", "mxfp4-moe"}
+"""Formats that few models are published in."""
 SLACK = 1.02
 """An estimate may exceed the memory by 2% before a format is skipped without a trace."""
 FULL: ZeroStage = 3
@@ -169,7 +177,8 @@ def formats_by_bytes(question: MemoryQuestion) -> list[tuple[int, str, MemoryQue
 def _stored(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
     """The question with weights in each format that the model can be stored in."""
     plain = question.model.replace(quantization=None)
-    for name in FORMATS:
+    on_mac = question.device is not None and question.device.family == "metal"
+    for name in (*OF_GGUF, *OF_MACS) if on_mac else FORMATS:
         try:
             stored, settings = replace(question.settings, dtype=name).stored(plain)
         except ArchError:

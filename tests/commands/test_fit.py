@@ -21,7 +21,7 @@ RATES = {"floor", "low", "expected", "high"}
 STEP = {"format", "context", "tokens_per_s", "peak_bytes"}
 TOTALS = {
     *STEP,
-    *("fits", "engine", "memory_bytes", "better", "smaller", "change"),
+    *("fits", "engine", "memory_bytes", "better", "smaller", "other_engine", "change"),
     *("speed_at", "plan", "devices"),
 }
 OF_A_MODEL = {"model", "format", "fits", "context", "peak_bytes", "tokens_per_s"}

@@ -254,6 +254,7 @@ offloads = _of_words("auto", "experts", "experts:", "layers:")
 recomputes = _of_words("none", "attention", "layer", "layers.*.ffn", "keep:")
 losses = _of_words("plain", "fused", "chunked:")
 speeds = _of_words("5", "10", "20", "50")
+bits = _of_words("3", "4", "5", "6", "8")
 """Beginnings of what these options take: without any a shell offers the files around it."""
 
 

@@ -14,7 +14,9 @@ from typing import Any
 
 from archcli.errors import ArchError, UnknownFormError
 from archcli.measure.kvcache.engine import NO_ENGINE
-from archcli.wings.serving.memory.answers.changes import formats_by_bytes, whole_bytes
+from archcli.wings.serving.api.engine import as_converted
+from archcli.wings.serving.api.fitting.forms import MIN_BITS, PUBLISHED, format_of, has_bits, is_published
+from archcli.wings.serving.memory.answers.changes import RARE, formats_by_bytes, whole_bytes
 from archcli.wings.serving.memory.answers.fit import narrowed, usual_plan
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.inference import IN_RAM, in_ram_bytes, weight_rows
@@ -30,10 +32,6 @@ UNSTATED = 32_768
 """The longest context to try where the model states no max_seq_len."""
 LEAST = (8192, 2048, 512)
 """Tokens of context that a format must hold to be chosen; fewer only where no format holds more."""
-RARE = {"fp8-block", "nf4", "nf4-double", "nvfp4", "mxfp4"}
-"""Formats that few models are published in: chosen only for a model published so, or by --dtype."""
-PUBLISHED = "published"
-"""First word of the name of a file's own form, `published (GPTQ, 4 bits in groups of 128)`."""
 WIDEST = 4
 """Bytes of an element of an embedding table in the widest form, fp32."""
 NEAR = 0.05
@@ -50,6 +48,8 @@ class FitQuestion:
     longest: tokens that the model was trained for, or the most to try.
     min_speed: tokens a second to expect at least.
     ram_bytes: the most bytes in RAM.
+    min_bits: of a weight of the first choice, where such a format fits.
+    engine: as asked; None for the usual one.
     """
 
     memory: Callable[..., MemoryQuestion]
@@ -59,12 +59,20 @@ class FitQuestion:
     longest: int = UNSTATED
     min_speed: float | None = None
     ram_bytes: int = 0
+    min_bits: float = MIN_BITS
+    engine: str | None = None
+
+    def by_engine(self, engine: str) -> FitQuestion:
+        """The same question about an engine."""
+        options = {"engine": engine}
+        memory, predict = partial(self.memory, **options), partial(self.predict, **options)
+        return replace(self, memory=memory, predict=predict, engine=engine)
 
     def offloading(self) -> FitQuestion:
         """The same question, with layers that do not fit in RAM of the usual size."""
-        options = {"offload": "auto", "engine": "llamacpp"}
-        memory, predict = partial(self.memory, **options), partial(self.predict, **options)
-        return replace(self, memory=memory, predict=predict, ram_bytes=HostMemory().bytes)
+        of_engine, options = self.by_engine("llamacpp"), {"offload": "auto"}
+        memory, predict = partial(of_engine.memory, **options), partial(of_engine.predict, **options)
+        return replace(of_engine, memory=memory, predict=predict, ram_bytes=HostMemory().bytes)
 
     @property
     def wanted(self) -> tuple[int, ...]:
@@ -72,20 +80,6 @@ class FitQuestion:
         if self.context is not None:
             return (self.context,)
         return tuple(dict.fromkeys(min(tokens, self.longest) for tokens in LEAST))
-
-
-def format_of(question: MemoryQuestion) -> str:
-    """The format of a question's weights: `q4_k_m`, or `published (GPTQ, 4 bits in groups of 128)`."""
-    model, dtype = question.model, question.settings.dtype
-    if model.quantization is None or model.stored_as:
-        return model.stored_as or dtype
-    label = model.quantization.label
-    return f"{PUBLISHED} ({label})" if label else PUBLISHED
-
-
-def is_published(name: str) -> bool:
-    """Whether a format is the file's own form, which --dtype cannot name."""
-    return name.startswith(PUBLISHED)
 
 
 class Choice:
@@ -201,6 +195,8 @@ class Choice:
         }
 
 
+RIVALS = {"llamacpp": "mlx", "mlx": "llamacpp"}
+"""Engines of Macs."""
 UNKNOWN: Record = dict.fromkeys(("floor", "expected", "low", "high"))
 
 NO_OFFLOAD = dict.fromkeys(("offload", "ram", "ram_bandwidth", "bus_bandwidth"))
@@ -234,7 +230,7 @@ class Formats:
 
     @cached_property
     def published(self) -> MemoryQuestion:
-        """The model as it is published, for any engine; in bf16 where the bytes of its form are unknown."""
+        """The model as the engine's files have it, else as published; in bf16 where that is unknown."""
         try:
             return self._published_as(None)
         except UnknownFormError:
@@ -243,7 +239,10 @@ class Formats:
             return self._published_as("bf16")
 
     def _published_as(self, dtype: str | None) -> MemoryQuestion:
-        return self.fit.memory(dtype=dtype, seq_len=1, engine=None, kv_dtype=None, **NO_OFFLOAD)
+        options = {"dtype": dtype, "seq_len": 1, "kv_dtype": None, **NO_OFFLOAD}
+        with suppress(ArchError):  # of an engine that does not read it
+            return self.fit.memory(**options)
+        return self.fit.memory(**{**options, "engine": "none"})
 
     @cached_property
     def published_bytes(self) -> int:
@@ -255,10 +254,12 @@ class Formats:
         """(bytes of all weights, format), the largest first, begun by the published one."""
         name = format_of(self.published)
         most = self.published_bytes * (1 - NEAR) if is_published(name) else self.published_bytes
+        # gpt-oss in mxfp4: llama.cpp's files keep that of the experts
+        usual = {self.fit.dtype, as_converted(self.published.model, "llamacpp").stored_as}
         smaller = [
             (size, name)
             for size, name, _ in formats_by_bytes(self.published)
-            if size < most and (name not in RARE or name == self.fit.dtype)
+            if size < most and (name not in RARE or name in usual)
         ]
         return [(self.published_bytes, name), *smaller]
 
@@ -300,7 +301,24 @@ class Formats:
             return next((self.first for tokens in fit.wanted if self.does(self.first, tokens)), None)
         if self._holds_weights(self.first, self.published_bytes) and self.does(self.first, fit.longest):
             return self.first
-        return next((it for tokens in fit.wanted for it in self._weighing() if self.does(it, tokens)), None)
+        # a published form of fewer bits is no worse than what it was made of
+        tiers = [[it for it in self._weighing() if enough == self._has_bits(it)] for enough in (True, False)]
+        return next(
+            (it for tier in tiers for tokens in fit.wanted for it in tier if self.does(it, tokens)), None
+        )
+
+    def _has_bits(self, choice: Choice) -> bool:
+        return choice is self.first or has_bits(choice.format, self.fit.min_bits)
+
+    def rival(self, choice: Choice) -> Choice | None:
+        """The best with the other engine that people run on a Mac; None elsewhere, and where one is asked."""
+        fit, rival = self.fit, RIVALS.get(choice.engine.name)
+        is_fixed = fit.engine is not None or fit.dtype is not None
+        if is_fixed or rival is None or choice.device.family != "metal":
+            return None
+        with suppress(ArchError):
+            return Formats(fit.by_engine(rival)).best()
+        return None
 
     def does(self, choice: Choice, tokens: int) -> bool:
         """Whether a context fits, at --min-speed or faster."""

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 from archcli.errors import ArchError, UnknownFormError
 from archcli.measure.report import Column, Report, Table
 from archcli.wings.serving.api.fitting.choice import UNKNOWN, FitQuestion, Formats, Record
+from archcli.wings.serving.api.fitting.forms import MIN_BITS, has_bits
 from archcli.wings.serving.api.fitting.verdict import CONVENTION, OF_A_CHOICE, figures_of
 
 SHOWN = 10
@@ -47,6 +48,7 @@ class ListQuestion(NamedTuple):
     context: tokens that must fit; None for any.
     min_speed: tokens a second to expect at least.
     what: the models, a key of SIZES.
+    min_bits: models that fit in forms of fewer bits a weight alone stand last.
     """
 
     device: str
@@ -55,6 +57,7 @@ class ListQuestion(NamedTuple):
     context: int | None = None
     min_speed: float | None = None
     what: str = "presets"
+    min_bits: float = MIN_BITS
 
 
 Tick = Callable[[str, int, int], None]
@@ -76,6 +79,7 @@ def fit_all(
             rows.append(_misfit(entry))
             problems.append(f"{entry.name}: {error}")
     rows.sort(key=ORDERS[question.order])
+    rows.sort(key=lambda row: not has_bits(row["format"], question.min_bits))
     fitting = [row for row in rows if row["fits"]]
     shown = [{**row, **figures_of(row["tokens_per_s"])} for row in (fitting if verbose else fitting[:SHOWN])]
     columns = (MODEL, SIZES[question.what], *OF_A_CHOICE) if shown else ()
@@ -88,7 +92,7 @@ def fit_all(
         rows=rows,
         headline=_headline(fitting, entries, question),
         tables=(Table("what fits", columns, shown),) if shown else (),
-        notes=(*_notes(fitting, shown), *_short(entries, question), *problems),
+        notes=(*_notes(fitting, shown, question), *_short(entries, question), *problems),
         keys=(*(OF_FILES if question.what != "presets" else ()), *KEYS),
     )
 
@@ -100,7 +104,10 @@ def _headline(fitting: Sequence[Record], entries: Sequence[Entry], question: Lis
     return f"{len(fitting)} of {len(entries)} {question.what} fit {question.device}{fast}{end}"
 
 
-def _notes(fitting: Sequence[Record], shown: Sequence[Record]) -> Iterator[str]:
+def _notes(fitting: Sequence[Record], shown: Sequence[Record], question: ListQuestion) -> Iterator[str]:
+    few = sum(not has_bits(row["format"], question.min_bits) for row in fitting)
+    if few:
+        yield f"{few} fit in fewer than {question.min_bits:g} bits a weight alone and stand last: --min-bits."
     if len(shown) < len(fitting):
         yield f"{len(fitting) - len(shown)} more fit: --verbose shows all, --where and --min-speed fewer."
 

@@ -15,6 +15,7 @@ from archcli.modules.spec.values import AboveZero, Interval
 from archcli.modules.stored.dtypes import WeightsDtypeName
 from archcli.wings.serving.api.engine import take_format
 from archcli.wings.serving.api.fitting.choice import NO_OFFLOAD, UNSTATED, FitQuestion
+from archcli.wings.serving.api.fitting.forms import MIN_BITS
 from archcli.wings.serving.api.fitting.listing import FitOrder, ListQuestion
 from archcli.wings.serving.api.known_device.known import device_memory
 from archcli.wings.serving.api.known_device.machines import Machines, NetworkOptions
@@ -40,6 +41,16 @@ Format = Annotated[
 MinSpeed = Annotated[
     Annotated[float, Interval(gt=0)] | None,
     Option("Tokens a second that it must generate.", metavar="RATE", reads="number", completes="speeds"),
+]
+MinBits = Annotated[
+    Annotated[float, Interval(gt=0)],
+    Option(
+        "Bits of a weight that the first choice has at least, where such a format fits; models without one "
+        "stand last.",
+        metavar="BITS",
+        reads="number",
+        completes="bits",
+    ),
 ]
 Order = Annotated[FitOrder, Option("Of many models, the largest or the fastest first.")]
 FilesIn = Annotated[
@@ -67,6 +78,7 @@ class FitOptions(NetworkOptions, OffloadOptions):
     kv_dtype: KvDtype = None
     utilization: Utilization = None
     min_speed: MinSpeed = None
+    min_bits: MinBits = MIN_BITS
     where: Where = ()
     sort: Order = "size"
     files: FilesIn = None
@@ -96,7 +108,8 @@ class FitOptions(NetworkOptions, OffloadOptions):
         longest = max(subject.model.max_seq_len or UNSTATED, self.context or 0)
         ram = 0 if self.offload is None else self.host().bytes
         dtype = self.dtype or subject.dtype or None
-        return FitQuestion(memory, predict, dtype, self.context, longest, self.min_speed, ram)
+        limits = (self.context, longest, self.min_speed, ram, self.min_bits)
+        return FitQuestion(memory, predict, dtype, *limits, shared["engine"])
 
     def on_device(self) -> FitOptions:
         """The options with --memory as the device. Raises ArchError for both."""
@@ -122,12 +135,12 @@ def list_question(options: FitOptions, what: str) -> ListQuestion:
     name = device.name if alone else f"{device.n_devices}x{device.name}"
     in_ram = 0 if options.offload is None else options.host().bytes
     total = device.memory_bytes * device.n_devices + in_ram
-    return ListQuestion(name, total, options.sort, options.context, options.min_speed, what)
+    return ListQuestion(name, total, options.sort, options.context, options.min_speed, what, options.min_bits)
 
 
 def inputs_of(options: FitOptions) -> dict[str, Any]:
     """The options of a question about many models, as the report holds them."""
-    names = ("device", "context", "dtype", "where", "min_speed", "files")
+    names = ("device", "context", "dtype", "where", "min_speed", "min_bits", "files")
     return {name: vars(options)[name] for name in names}
 
 

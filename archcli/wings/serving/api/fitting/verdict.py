@@ -10,7 +10,8 @@ from archcli.errors import ArchError
 from archcli.measure.notes import context_notes
 from archcli.measure.report import Column, Report, Table
 from archcli.units import binary_bytes, decimals_of, three_figures
-from archcli.wings.serving.api.fitting.choice import Choice, FitQuestion, Formats, Record, is_published
+from archcli.wings.serving.api.fitting.choice import Choice, FitQuestion, Formats, Record
+from archcli.wings.serving.api.fitting.forms import has_bits, is_published
 from archcli.wings.serving.memory.answers.question import check_question
 from archcli.wings.serving.memory.answers.tables import device_in_words, plan_in_words, title
 from archcli.wings.serving.predict.answers.limits import rate_in_words
@@ -42,6 +43,7 @@ def fit_model(fit: FitQuestion, *, verbose: bool = False) -> Report:
     best = formats.best()
     shown = _nearest(formats) if best is None else best
     better, smaller = (None, None) if best is None else (formats.better(best), formats.smaller(best))
+    rival = None if best is None else formats.rival(best)
     change = _change(formats, best)
     totals = {
         "fits": best is not None,
@@ -53,6 +55,7 @@ def fit_model(fit: FitQuestion, *, verbose: bool = False) -> Report:
         "memory_bytes": shown.device.memory_bytes,
         "better": better and better.record(),
         "smaller": smaller and smaller.record(),
+        "other_engine": rival and {**rival.record(), "engine": rival.engine.name},
         "change": change,
         **_offload(shown),
         "speed_at": shown.speed_at,
@@ -67,7 +70,7 @@ def fit_model(fit: FitQuestion, *, verbose: bool = False) -> Report:
         convention="" if best is None else CONVENTION,
         totals=totals,
         rows=rows,
-        tables=tuple(_tables(better, best, smaller, shown, formats, verbose=verbose)),
+        tables=tuple(_tables(better, best, smaller, rival, shown, formats, verbose=verbose)),
         notes=tuple(_notes(fit, best, shown, change)),
         keys=KEYS,
         title=title(shown.at(shown.context or fit.wanted[-1])),
@@ -89,6 +92,7 @@ def _inputs(fit: FitQuestion, shown: Choice) -> Record:
         "plan": shown.question.plan.inputs(),
         "utilization": device.utilization,
         "min_speed": fit.min_speed,
+        "min_bits": fit.min_bits,
     }
 
 
@@ -221,12 +225,14 @@ def _tables(
     better: Choice | None,
     best: Choice | None,
     smaller: Choice | None,
+    rival: Choice | None,
     shown: Choice,
     formats: Formats,
     *,
     verbose: bool,
 ) -> Iterator[Table]:
-    named = {"next better": better, "chosen": best, "next smaller": smaller}
+    of_rival = "" if rival is None else f"with {rival.engine.title}"
+    named = {"next better": better, "chosen": best, "next smaller": smaller, of_rival: rival}
     records = [_line(which, choice) for which, choice in named.items() if choice is not None]
     if not records:
         yield Table(f"Counted as {_run_by(shown)}.", (), [])
@@ -274,6 +280,8 @@ def _run_by(choice: Choice) -> str:
 
 
 def _notes(fit: FitQuestion, best: Choice | None, shown: Choice, change: Record | None) -> Iterator[str]:
+    if best is not None and fit.dtype is None and not has_bits(best.format, fit.min_bits):
+        yield f"No form of {fit.min_bits:g} bits a weight or more fits (--min-bits)."
     if best is not None and shown.context and shown.context > shown.speed_at and fit.context is None:
         full = shown.predicted(shown.context).get("tokens_per_s")
         if full:

@@ -197,8 +197,8 @@ Dtype = Annotated[
 KvDtype = Annotated[
     dtypes.CacheDtypeName | None,
     Option(
-        "Type of the keys and values that an engine keeps: bf16, fp8, int8, q8_0, q5_1, q4_0, nvfp4; two are "
-        "q8_0:q4_0; fp8_ds_mla is DeepSeek's with scales. [default: as computed]",
+        "Type of the keys and values that an engine keeps: bf16, fp8, int8, q8_0, q5_1, q4_0, nvfp4, or "
+        "fp8_ds_mla, DeepSeek's with scales; two as q8_0:q4_0. [default: as computed]",
         metavar="TYPE",
         reads="text",
         completes="cache_dtypes",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from archcli.errors import MOST_NEAR, closest, either
 from archcli.units import Taken
@@ -37,48 +38,10 @@ BY_ENGINE: Mapping[str, Mapping[str, str]] = {
     "transformers": {"4": "nf4", "8": "int8"},
 }
 """What users of an engine take instead, by the bits or by the name of a format."""
-OF_PROGRAMS = {
-    **dict.fromkeys(("awq", "awq4bit", "w4a16awq", "int4awq"), "awq-int4"),
-    # compressed-tensors and AutoRound pack 4 bits in groups of 128 as GPTQ does
-    **dict.fromkeys(("gptq", "gptq4bit", "w4a16", "int4gptq", "marlin"), "gptq-int4"),
-    **dict.fromkeys(("autoround", "autoround4bit", "autoroundint4", "int4autoround"), "gptq-int4"),
-    "gptq8bit": "gptq-int8",
-    **dict.fromkeys(("bnb", "bnb4bit", "bnbnf4", "bitsandbytes", "bitsandbytes4bit", "qlora"), "nf4"),
-    # of names of Unsloth's files, whose config.json has bnb_4bit_use_double_quant
-    **dict.fromkeys(("unslothbnb4bit", "bnb4bitdouble", "nf4dq"), "nf4-double"),
-    **dict.fromkeys(("bnb8bit", "bitsandbytes8bit", "llmint8", "w8a8", "w8a16", "w8a8int8"), "int8"),
-    **dict.fromkeys(("fp8dynamic", "fp8e4m3", "float8", "e4m3", "e5m2", "fp8e5m2", "f8", "w8a8fp8"), "fp8"),
-    **dict.fromkeys(("mlx", "mlx4"), "mlx-4bit"),
-    **{f"{bits}bitmlx": f"mlx-{bits}bit" for bits in "234568"},
-    **{f"mlxq{bits}": f"mlx-{bits}bit" for bits in "234568"},
-    # Unsloth's older names of its mixtures
-    **{f"q{bits}kxl": f"ud-q{bits}_k_xl" for bits in "24568"},
-    **dict.fromkeys(("half", "f16", "torch.float16", "torch.half", "16bit"), "fp16"),
-    **dict.fromkeys(("float", "single", "f32", "torch.float32", "32bit"), "fp32"),
-    "torch.bfloat16": "bf16",
-}
-"""What programs call their formats, without the signs in a name."""
-OF_CACHES = {
-    **dict.fromkeys(("q4", "4bit"), "q4_0"),
-    **dict.fromkeys(("q8", "8bit"), "q8_0"),
-    **dict.fromkeys(("fp8e4m3", "fp8e5m2", "e4m3", "e5m2", "f8"), "fp8"),
-    "f16": "fp16",
-    "f32": "fp32",
-}
-"""The same of a cache, which no mixture of types is kept in."""
 GGUF = re.compile(r"(?:ud-?)?([it]?q[1-8].*)")
 """A type of llama.cpp's; UD is Unsloth's, whose mixtures differ from model to model."""
 EXLLAMA = re.compile(r"(exl[23])(\d(?:\.\d+)?)(?:bpw|bit)?|(\d(?:\.\d+)?)(?:bpw|bit)?(exl[23])")
 """exl2-4.0, exl3_3.5bpw or 4.0bpw-exl2, without the signs between."""
-ELSEWHERE = {
-    r"turbo\d?|tq3_0|turboquant.*": "TurboQuant's, of forks of llama.cpp; its own nearest cache is q4_0",
-    r"iq\d_(?:k|ks|kss|kl|kt)(?:_r\d)?|q\d_\w+_r\d": "of ik_llama.cpp; {}",
-    r"exl[23]": "its bits name it: exl2-4.0, exl3-3.5",
-    r"(?:hqq|quanto|torchao|aqlm|vptq|quip|spqr|higgs|quark)\S*": (
-        "a checkpoint's quantization_config has its bits: give the config.json"
-    ),
-}
-"""Formats of other programs, and hints; {} is the nearest of llama.cpp's."""
 LLAMA_CPP = ", llama.cpp's usual"
 OF_BLOCKS = {
     f"q{bits}_k": tuple(f"q{bits}_k_{size}" for size in sizes)
@@ -101,18 +64,28 @@ def meant(word: str, known: Collection[str], *, cache: bool = False) -> str | No
     same = next((name for name in known if plain(name) == bare), None)
     if same is not None or len(word) > len("bitsandbytes-4bit"):
         return same
-    if cache and bare in OF_CACHES:
-        return _taken(word, OF_CACHES[bare])
+    if cache and (name := _listed("words_of_caches", bare)):
+        return _taken(word, name)
     if bare in OF_BITS:
         return _taken(word, OF_BITS[bare], LLAMA_CPP)
-    return _taken(word, OF_PROGRAMS[bare]) if bare in OF_PROGRAMS else None
+    name = _listed("words", bare)
+    return _taken(word, name) if name else None
+
+
+def _table(key: str) -> Mapping[str, Any]:
+    from archcli.modules.stored.mixes import TABLE  # of words that name no format themselves
+
+    table: Mapping[str, Any] = TABLE[key]
+    return table
+
+
+def _listed(key: str, word: str) -> str:
+    return next((name for name, aliases in _table(key).items() if word in aliases), "")
 
 
 def _of_exllama(*parts: str) -> str | None:
-    from archcli.modules.stored.mixes import TABLE  # of few names
-
     bits, kind = sorted(parts)
-    facts = TABLE["by_bits"][kind]
+    facts = _table("by_bits")[kind]
     return f"{kind}-{float(bits)}" if facts["least"] <= float(bits) <= facts["most"] else None
 
 
@@ -139,14 +112,14 @@ def blocks_note(dtype: str) -> str:
 def near(word: str, known: Collection[str]) -> str:
     """A hint for a word of no format: near names, of llama.cpp's types those of as many bits."""
     lower = word.strip().lower()
-    elsewhere = next((hint for pattern, hint in ELSEWHERE.items() if re.fullmatch(pattern, lower)), "{}")
+    elsewhere = next(
+        (hint for pattern, hint in _table("elsewhere").items() if re.fullmatch(pattern, lower)), "{}"
+    )
     if "{}" not in elsewhere:
         return elsewhere
     if match := EXLLAMA.fullmatch(plain(word)):
-        from archcli.modules.stored.mixes import TABLE  # of few names
-
         kind = max(filter(None, match.groups()))
-        return "{0} has {least} to {most} bits a weight: {0}-4.0".format(kind, **TABLE["by_bits"][kind])
+        return "{0} has {least} to {most} bits a weight: {0}-4.0".format(kind, **_table("by_bits")[kind])
     if match := GGUF.fullmatch(lower):
         bits = re.search(r"[1-8]", match[1])
         alike = [name for name in known if bits and re.match(rf"[it]?q{bits[0]}", name)]

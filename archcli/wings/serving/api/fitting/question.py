@@ -45,8 +45,7 @@ MinSpeed = Annotated[
 MinBits = Annotated[
     Annotated[float, Interval(gt=0)],
     Option(
-        "Bits of a weight that the first choice has at least, where such a format fits; models without one "
-        "stand last.",
+        "Bits of a weight that the first choice has at least where that fits; models without stand last.",
         metavar="BITS",
         reads="number",
         completes="bits",

@@ -86,6 +86,7 @@ class Execution(NamedTuple):
     records: autograd keeps what the backward needs.
     assumes: where archcli cannot know what that is, all inputs and outputs; False raises NotImplementedError.
     served: an inference engine runs it, whose kernels fuse attention of every kind.
+    scores: the most bytes of an indexer's scores that it holds at once; None holds those of each head.
     """
 
     backend: Backend = "cuda"
@@ -94,6 +95,7 @@ class Execution(NamedTuple):
     records: bool = True
     assumes: bool = False
     served: bool = False
+    scores: Number | None = None
 
     @property
     def run_as(self) -> str:

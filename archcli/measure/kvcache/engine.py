@@ -35,6 +35,7 @@ class InferenceEngine:
     recurrent_dtype, convolution_dtype: of states and of convolutions' inputs; empty is as computed.
     max_sequences: the most that a replica runs at once; None is any number.
     mixes_prompts: it runs prompts in one pass with the tokens of other sequences.
+    reserves: what else it takes memory for; the wing `serving` knows it.
     """
 
     name: EngineName = "none"
@@ -54,6 +55,7 @@ class InferenceEngine:
     max_sequences: int | None = None
     mixes_prompts: bool = False
     mxfp4_experts: tuple[int, ...] = ()
+    reserves: Any = None
 
     def without_padding(self) -> InferenceEngine:
         """The engine without the padding of its mxfp4 experts."""

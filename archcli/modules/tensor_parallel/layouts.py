@@ -77,6 +77,10 @@ LAYOUTS: Mapping[str, Layout] = {
             "k": 1,
         },
     ),
+    # the latent, keys of tokens and blocks, and the indexer are whole on every rank
+    "compressed": Layout(
+        ("n_heads", "o_groups"), enters=False, reads={"q_b_proj": 0, "kv_head": 0, "kv_blocks": 1}
+    ),
     "mamba": Layout(
         ("d_inner",),
         reads={"x_split": 0},

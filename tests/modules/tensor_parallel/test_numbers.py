@@ -9,6 +9,9 @@ from archcli.modules import (
     MLSTM,
     RGLRU,
     RWKV4,
+    BlockCompressor,
+    BlockIndexer,
+    BlockwiseAttention,
     GatedDeltaNet,
     Group,
     KeyBlockIndexer,
@@ -57,6 +60,17 @@ MLA = MultiHeadLatentAttention(
     q_lora_rank=6,
     latent_norm=NORM,
 )
+BLOCKS = BlockwiseAttention(
+    n_heads=4,
+    head_dim=4,
+    q_lora_rank=6,
+    o_groups=4,
+    o_lora_rank=3,
+    window=3,
+    sinks=True,
+    latent_norm=NORM,
+    compressor=BlockCompressor(rate=2, overlaps=True, norm=NORM),
+)
 MODELS = {
     "grouped queries": one(),
     "a tied table": one(tied=True),
@@ -73,6 +87,9 @@ MODELS = {
         Group(n_layers=2, layer=Parallel(attention=attention(), ffn=GLU(d_ff=12), norm=NORM))
     ),
     "latents": one(MLA),
+    "keys of blocks": one(BLOCKS),
+    "a window before blocks": one(BLOCKS.replace(compressor=None)),
+    "chosen keys of blocks": one(BLOCKS.replace(index=BlockIndexer(top_k=2, n_heads=2, head_dim=4))),
     "experts": moe(),
     "shared experts": moe(shared=GLU(d_ff=8), shared_gate=True),
     "a norm behind experts": moe(shared=GLU(d_ff=8), out_norm=NORM),

@@ -14,8 +14,6 @@ from archcli.ops.communicate import Communication
 
 PRESETS = Path(__file__).parents[3] / "presets"
 REFUSED = {
-    "deepseek-v4-flash",
-    "deepseek-v4-pro",
     "bamba-9b",
     "bitnet-b1.58-2b-4t",
     "embeddinggemma-300m",

@@ -20,6 +20,7 @@ from archcli.modules.stored.words import in_engine
 from archcli.units import parse_bytes
 from archcli.wings.serving.devices.engines import load_engine
 from archcli.wings.serving.memory.answers.changes import FORMATS, OF_MACS, RARE
+from archcli.wings.serving.memory.parts.reserves import read_reserves
 from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.memory.settings import MemorySettings
 
@@ -55,6 +56,7 @@ def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEng
         max_sequences=_by_memory(facts.get("max_sequences", {}), memory_bytes),
         mixes_prompts=facts.get("mixes_prompts", False),
         mxfp4_experts=tuple(facts.get("mxfp4_experts", ())),
+        reserves=read_reserves(facts, memory_bytes),
     )
 
 

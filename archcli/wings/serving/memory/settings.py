@@ -22,6 +22,7 @@ from archcli.modules.spec.values import (
     value_type,
 )
 from archcli.wings.serving.memory.offload import ChosenOffload
+from archcli.wings.serving.memory.parts.reserves import reserves_of
 
 MemoryPhase = Literal["train", "forward", "prefill", "decode", "serve"]
 AttentionForm = Literal["flash", "sdpa", "eager"]
@@ -158,7 +159,9 @@ class MemorySettings:
     def execution(self) -> Execution:
         """How torch runs the pass."""
         fused, train = self.attention != "eager", self.phase == "train"
-        return Execution(self.backend, fused, self.width, train, served=self.served)
+        served = self.engine if self.served else None
+        scores = reserves_of(served).scores if served else None
+        return Execution(self.backend, fused, self.width, train, served=self.served, scores=scores)
 
     def request(self, model: Model) -> Request:
         """The pass; of a prefill in chunks the last."""

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import ref
 
-from archcli.arith import Number, Shape, is_whole, maximum, prod, repetitions
+from archcli.arith import Number, Shape, is_whole, maximum, minimum, prod, repetitions
 from archcli.graph.count_tape import Abstract, CountTape, StateTape, join
-from archcli.graph.kept import SAME, Call, Execution, In, Kept, MemoryLayout, OfMixture, OpMemory, Out
+from archcli.graph.kept import FP32, SAME, Call, Execution, In, Kept, MemoryLayout, OfMixture, OpMemory, Out
 from archcli.graph.op import Op, Tensor, tree_map
-from archcli.graph.part import NO_WORKSPACE, Part, Workspace
+from archcli.graph.part import NO_WORKSPACE, OpClass, Part, Workspace
 from archcli.graph.row import Row
 from archcli.wings.serving.launches.memory.storage import (
     Allocation,
@@ -140,7 +140,7 @@ class MemoryTape(InPeriods):
         answer = self._answer(op, shapes, grads, trained=trained, costs=costs)
         row, grad = self._row(op, shapes, answer, group), self.records and answer.grad
         call = self._call(op, xs, trained=trained and bool(row.weights))
-        workspace = op.space(call, *row.inputs) if self.ledger.follows else NO_WORKSPACE
+        workspace = space_of(op, call, row.inputs) if self.ledger.follows else NO_WORKSPACE
         memory = self.read(op, call, row.inputs, alive=workspace.running is None)
         running = memory.running if workspace.running is None else workspace.running
         places = self._places(op, memory, xs, row)
@@ -335,6 +335,23 @@ class UnreadMemoryTape(MemoryTape):
         kept = [self._kept(kept, xs, run.places, row.path) for kept in run.kept]
         graph = kept, [x.value.place.graph for x in xs if x.value.place is not None]
         run.places[:] = [place._replace(graph=graph) for place in run.places]
+
+
+INDEXER = "indexer"
+"""The component of operations that score keys and choose among them."""
+
+
+def space_of(op: Op, call: Call, inputs: Sequence[Shape]) -> Workspace:
+    """The memory of a run besides inputs and outputs.
+
+    An engine's indexer adds its heads up inside of a kernel: it holds what the choice reads, in fp32, in
+    pieces of at most `scores` bytes.
+    """
+    most = call.execution.scores
+    if op.component != INDEXER or most is None:
+        return op.space(call, *inputs)
+    read = [part.read for part in op.parts(*inputs) if part.op_class is OpClass.ROUTING]
+    return Workspace(minimum(sum(read) * FP32, most)) if read else op.space(call, *inputs)
 
 
 def storage_of(x: Tensor) -> LiveStorage | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import attrgetter
@@ -222,6 +222,11 @@ class CacheSize:
         """Elements that each token adds before any window is full, by content."""
         # one token fills no window, so that all that grows has grown by one
         return self.contents(1, kinds=GROWING, held=State.per_token)
+
+    def layers(self, context: int) -> Iterator[tuple[list[State], int]]:
+        """The states of each distinct layer, and how many layers are like it."""
+        for path, rows in self._layers.items():
+            yield self.of_layer(path, context, 1), rows[0].times
 
     def of_layer(self, path: str, context: int, batch_size: int) -> list[State]:
         """The states of the layer at a path, without those of an encoder's output."""

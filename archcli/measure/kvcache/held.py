@@ -14,23 +14,34 @@ from archcli.modules.stored.dtypes import COMPUTED
 from archcli.modules.stored.formats import FORMATS
 
 Record = dict[str, Any]
+LARGEST_BLOCK = 1 << 16
+"""No engine's block has more tokens."""
 COMPUTES = "bf16"
 """The dtype that a model computes in if torch does not compute in that of its cache."""
 
 
 def fits(
-    model: Model, size: CacheSize, memory_bytes: int, context: int, batch_size: int, dtypes: CacheDtypes
+    model: Model,
+    size: CacheSize,
+    memory_bytes: int,
+    context: int,
+    batch_size: int,
+    dtypes: CacheDtypes,
+    pool: Any = None,
 ) -> Record:
     """Tokens (of `batch_size` sequences) and sequences (of `context` tokens) that fit into the memory.
 
     `beside_weights` has the weights in memory too, quantized as the model says or else in the same dtype;
     `cache_alone` has not. None means that there is no bound, as every layer has a window or a constant state.
-    Where the bytes of the weights are not known, `cache_alone` is all that is reported.
+    Where the bytes of the weights are not known, `cache_alone` is all that is reported. A `pool` is one
+    whose layers share pages.
     """
-    per_sequence = dtypes.bytes_of(size.contents(context, kinds=ALL))
 
-    def held(tokens: int) -> int:
-        return dtypes.bytes_of(size.contents(tokens, batch_size, ALL))
+    def held(tokens: int, sequences: int = batch_size) -> int:
+        of_pages = pool and pool.bytes_of(tokens, sequences)
+        return of_pages or dtypes.bytes_of(size.contents(tokens, sequences, ALL))
+
+    per_sequence = held(context, 1)
 
     def both(budget: int) -> Record:
         return {
@@ -45,6 +56,7 @@ def fits(
         "weights_bytes": weights,
         **({} if weights is None else {"beside_weights": both(memory_bytes - weights)}),
         "cache_alone": both(memory_bytes),
+        **({} if pool is None else {"pool": pool.record(memory_bytes, context)}),
     }
 
 
@@ -66,7 +78,7 @@ def longest(held: Callable[[int], int], budget: int) -> int | None:
     while held(high) <= budget:
         low, high = high, 2 * high
         # twice the tokens take nothing more: every window is full, and no layer is without one
-        if held(high) == held(low):
+        if held(high) == held(low) and high > LARGEST_BLOCK:
             return None
     while high - low > 1:
         middle = (low + high) // 2
@@ -78,6 +90,14 @@ def held_bytes(
     size: CacheSize, dtypes: CacheDtypes, engine: InferenceEngine, tokens: int, batch_size: int
 ) -> int:
     """Bytes of the caches of sequences as an engine holds them: in whole blocks, with more than a window."""
+    pool = pool_of(size, dtypes, engine)
+    if pool is not None:
+        return int(pool.bytes_of(tokens, batch_size))
     dtypes = dtypes.in_engine(engine, dtypes.dtype if dtypes.dtype in COMPUTED else COMPUTES)
     contents = size.contents(tokens, batch_size, ALL, held=lambda state: engine.holds(state, tokens))
     return dtypes.bytes_of(contents)
+
+
+def pool_of(size: CacheSize, dtypes: CacheDtypes, engine: InferenceEngine) -> Any:
+    """The pool of an engine that gives all layers pages of one size; None where each has its own."""
+    return None if engine.reserves is None else engine.reserves.pool(size, dtypes, engine)

@@ -15,7 +15,7 @@ from archcli.errors import ArchError
 from archcli.graph import State, StateContent, StateKind
 from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
 from archcli.measure.kvcache.engine import ALONE, ANY_ENGINE, InferenceEngine, SharedModel
-from archcli.measure.kvcache.held import fits, held_bytes, longest
+from archcli.measure.kvcache.held import fits, held_bytes, longest, pool_of
 from archcli.measure.kvcache.tables import (
     ATTENTION_ONLY,
     REBUILT,
@@ -145,7 +145,9 @@ def usual_context(model: Model) -> int:
 
 def _fits(served: Any, model: Model, memory_bytes: int, context: int, batch_size: int) -> Record:
     """What fits beside the weights, also during a prefill if the cache grows. `model`: a rank's share."""
-    fit = fits(model, served.size, memory_bytes, context, batch_size, served.dtypes)
+    size, dtypes = served.size, served.dtypes
+    pool = pool_of(size, dtypes, served.engine)
+    fit = fits(model, size, memory_bytes, context, batch_size, dtypes, pool)
     if served.model.caches and fit["weights_bytes"] is not None:
         fit["served"] = served.fits(memory_bytes - fit["weights_bytes"], context, batch_size)
     return fit

@@ -192,6 +192,11 @@ def notes_of(totals: Record) -> Iterator[str]:
     fit = totals.get("fits")
     if fit and fit["cache_alone"]["tokens"] is None:
         yield "every layer has a window: beyond it the cache does not grow, and the context has no bound."
+    if fit and "pool" in fit:
+        pool = fit["pool"]
+        tokens, sequences = f"{pool['printed_tokens']:,} tokens", f"{pool['concurrency']:.2f} sequences"
+        blocks = f"{pool['blocks']:,} blocks of {binary_bytes(pool['block_bytes'])} for all layers"
+        yield f"cache alone: {blocks}; as engines print it {tokens}, {sequences} of {pool['context']:,}."
     if fit and "served" in fit:
         served = fit["served"]
         yield (

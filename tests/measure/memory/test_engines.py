@@ -86,7 +86,7 @@ def test_states_are_not_in_the_type_of_the_cache():
     """Qwen3.5 35B-A3B: 30 delta nets, 32 states of 128 x 128, 3 inputs of 8,192 channels kept."""
     recurrent, convolution = 30 * 32 * 128 * 128, 30 * 3 * 8192
     keys_values = {"bf16": 10 * 2 * 2 * 256 * BF16, "fp8": 10 * 2 * 2 * 256}
-    widths = {"vllm": (BF16, BF16), "sglang": (4, BF16), "llamacpp": (4, 4)}
+    widths = {"trtllm": (BF16, BF16), "sglang": (4, BF16), "llamacpp": (4, 4)}
     for engine, (of_state, of_convolution) in widths.items():
         states = recurrent * of_state + convolution * of_convolution
         for kv_dtype in ("bf16", "fp8")[: 1 if engine == "llamacpp" else 2]:
@@ -94,7 +94,7 @@ def test_states_are_not_in_the_type_of_the_cache():
             options = {"engine": engine, "kv_dtype": kv_dtype}
             cached = archcli.count_kv_cache("qwen3.5-35b-a3b", 4096, **options).totals
             assert cached["held"]["bytes"] == cache("qwen3.5-35b-a3b", seq_len=4096, **options) == held
-    stated = archcli.count_kv_cache("qwen3.5-35b-a3b", 4096, engine="vllm", state_dtype="fp32").totals
+    stated = archcli.count_kv_cache("qwen3.5-35b-a3b", 4096, engine="trtllm", state_dtype="fp32").totals
     of_all = 4096 * keys_values["bf16"] + recurrent * 4 + convolution * BF16
     assert stated["held"]["bytes"] == of_all
 

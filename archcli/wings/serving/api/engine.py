@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Any, get_args
@@ -11,17 +11,17 @@ from archcli.errors import ArchError, either
 from archcli.measure.kvcache.engine import CACHING, NO_ENGINE, InferenceEngine
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
+from archcli.modules.attention.mixer import mixers
 from archcli.modules.spec.arguments import EngineName
 from archcli.modules.spec.trace import outline
 from archcli.modules.stored.formats import GGUF, PAIR, is_format, stored_format
 from archcli.modules.stored.mixes import TABLE
 from archcli.modules.stored.quantization import Quantization
 from archcli.modules.stored.words import in_engine
-from archcli.units import parse_bytes
 from archcli.wings.serving.devices.engines import load_engine
 from archcli.wings.serving.memory.answers.changes import FORMATS, OF_MACS, RARE
-from archcli.wings.serving.memory.parts.reserves import read_reserves
 from archcli.wings.serving.memory.plan import DeviceMemory
+from archcli.wings.serving.memory.reserved.reserves import by_memory, read_reserves
 from archcli.wings.serving.memory.settings import MemorySettings
 
 OF_TORCH = ("attention", "backend")
@@ -35,8 +35,10 @@ def take_format(options: Any, engine: str | None) -> None:
     object.__setattr__(options, "dtype", in_engine(options.dtype, engine))
 
 
-def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEngine:
-    """The engine of a name, as it runs on a device with so much memory."""
+def engine_of(
+    name: EngineName, memory_bytes: int | None = None, kinds: Collection[str] = ()
+) -> InferenceEngine:
+    """The engine of a name, as it runs a model of these kinds of mixers on a device with so much memory."""
     facts = load_engine(name)
     return InferenceEngine(
         name,
@@ -46,14 +48,14 @@ def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEng
         tuple(facts["cache_dtypes"]),
         facts["cache_block"],
         facts["window_extra"],
-        _by_memory(facts.get("chunk", {}), memory_bytes),
+        by_memory(facts.get("chunk", {}), memory_bytes),
         facts["utilization"],
         tuple(facts.get("in_ram", ())),
         splits_layers=facts.get("split") == "layers",
         native_only=tuple(facts.get("native_only", ())),
-        recurrent_dtype=facts.get("recurrent_dtype", ""),
+        recurrent_dtype=_state_dtype(facts, kinds),
         convolution_dtype=facts.get("convolution_dtype", ""),
-        max_sequences=_by_memory(facts.get("max_sequences", {}), memory_bytes),
+        max_sequences=by_memory(facts.get("max_sequences", {}), memory_bytes),
         mixes_prompts=facts.get("mixes_prompts", False),
         mxfp4_experts=tuple(facts.get("mxfp4_experts", ())),
         reserves=read_reserves(facts, memory_bytes),
@@ -85,13 +87,12 @@ def as_converted(model: Model, engine: EngineName) -> Model:
     return model
 
 
-def _by_memory(figures: Mapping[str, int], memory_bytes: int | None) -> int | None:
-    """The engine's figure for a device's memory; the last one where the memory is unknown."""
-    figure_of_memory = None
-    for least, figure in figures.items():
-        if memory_bytes is None or memory_bytes >= parse_bytes(least):
-            figure_of_memory = figure
-    return figure_of_memory
+def _state_dtype(facts: Mapping[str, Any], kinds: Collection[str]) -> str:
+    """The type of recurrent states, which may go by the kind of layer; empty: as computed."""
+    dtype = facts.get("recurrent_dtype", "")
+    if isinstance(dtype, str):
+        return dtype
+    return next((of_kind for kind, of_kind in dtype.items() if kind in kinds), "")
 
 
 def run_by_engine(
@@ -181,7 +182,8 @@ def chosen_engine(
         if readers and not running and model.quantization is not None:
             _refuse_format(engine_of(usual), model, [], device)
         usual = next(iter(running), usual)
-    engine = engine_of(name or usual, memory_bytes)
+    kinds = {mixer.kind for _, mixer in mixers(model) if hasattr(mixer, "kind")}
+    engine = engine_of(name or usual, memory_bytes, kinds)
     if device is None or device.stated:
         # which kernels run, and so what they pad, is a matter of the device
         engine = engine.without_padding()

@@ -29,6 +29,9 @@ MEANINGS = {
     "cache_block": "a cache has a multiple of so many tokens",
     "window_extra": "tokens that a cache holds beyond a window",
     "chunk": "tokens of a prompt at a time, by the memory of a device",
+    "indexer_scores": "the most that it holds at once of an indexer's scores, added over heads",
+    "hybrid_pages": "beside states: tokens of which a page has a multiple, and pages of a state",
+    "block_pages": "of compressed attention: tokens of a page of keys, windows and open blocks",
     "max_sequences": "sequences that a replica runs at once at most, by the memory of a device",
     "mixes_prompts": "prompts run in one pass with the tokens of other sequences",
     "utilization": "the share of a device's memory that it takes",
@@ -157,8 +160,10 @@ def _facts(facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _plain(value: Any) -> Any:
     """A value as a cell of a table: lists and mappings as text."""
     if isinstance(value, Mapping):
+        # of memories, 8,192 from 70GiB; else what has a name
         return ", ".join(
-            f"{it:,} from {key}" if isinstance(it, int) else f"{it} for {key}" for key, it in value.items()
+            f"{part:,} from {key}" if isinstance(part, int) and key[0].isdigit() else f"{part} for {key}"
+            for key, part in value.items()
         )
     if isinstance(value, list):
         return ", ".join(map(str, value))

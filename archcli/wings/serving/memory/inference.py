@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from archcli.arith import Number, Shape, ceil_div
+from archcli.arith import Number, Shape, ceil_div, is_whole
 from archcli.graph import Row
 from archcli.measure.kvcache.engine import ANY_ENGINE, InferenceEngine
 from archcli.measure.passes import cache_pass, shape_pass
@@ -16,6 +16,7 @@ from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.request import Request
 from archcli.modules.stored.formats import stored_format
+from archcli.wings.serving.memory.reserved.reserves import reserves_of
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.shares import StoredBits, stored_weights
 from archcli.wings.serving.memory.traced import (
@@ -179,7 +180,13 @@ def in_ram_bytes(
 
 def _allocated(model: Model, settings: MemorySettings, last: TracedPass, known: TracedModel) -> Number:
     """Bytes of the cache of all sequences, as the engine holds their tokens, and those of a source."""
-    from archcli.measure.kvcache.cache_size import ALL, CacheDtypes, state_contents  # of serving alone
+    from archcli.measure.kvcache.cache_size import (  # of serving alone
+        ALL,
+        CacheDtypes,
+        CacheSize,
+        state_contents,
+    )
+    from archcli.measure.kvcache.held import pool_of
 
     # after the last chunk all tokens of one sequence are cached; one more is decoded
     more = settings.new + (settings.phase == "decode")
@@ -191,6 +198,12 @@ def _allocated(model: Model, settings: MemorySettings, last: TracedPass, known: 
         key = "cached", tokens, source
         rows = known.passed(key, lambda: cache_pass(model, request).rows)
     engine = settings.engine or ANY_ENGINE
+    dtypes = CacheDtypes(settings.cache_dtype or settings.dtype)
+    if reserves_of(engine).pages is not None and is_whole(tokens) and is_whole(settings.batch_size):
+        pool = pool_of(known.passed("size", lambda: CacheSize(model)), dtypes, engine)
+        if pool is not None:
+            of_pages: int = pool.bytes_of(tokens, settings.batch_size, settings.chunk)
+            return of_pages
+    dtypes = dtypes.in_engine(engine, settings.dtype)
     contents = state_contents(rows, ALL, held=lambda state: engine.holds(state, tokens))
-    dtypes = CacheDtypes(settings.cache_dtype or settings.dtype).in_engine(engine, settings.dtype)
     return dtypes.bytes_of({content: n * settings.batch_size for content, n in contents.items()})

@@ -22,7 +22,7 @@ from archcli.modules.spec.values import (
     value_type,
 )
 from archcli.wings.serving.memory.offload import ChosenOffload
-from archcli.wings.serving.memory.parts.reserves import reserves_of
+from archcli.wings.serving.memory.reserved.reserves import reserves_of
 
 MemoryPhase = Literal["train", "forward", "prefill", "decode", "serve"]
 AttentionForm = Literal["flash", "sdpa", "eager"]

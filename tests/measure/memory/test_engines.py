@@ -107,6 +107,21 @@ def test_the_states_of_llama_cpp_are_those_of_its_log():
     assert (held - keys_values) / 2**20 == pytest.approx(448.88, abs=0.01)
 
 
+def test_a_window_of_llama_cpp_keeps_a_micro_batch_more():
+    """Its dry run: 4 x 32,768 tokens, 2,048 at a time: 3,952 MiB of Gemma 3 4B, 3,288 of gpt-oss-20b."""
+    options = {"seq_len": 32768, "batch_size": 4, "chunk": 2048, "kv_dtype": "fp16", "engine": "llamacpp"}
+    for name, size in (("gemma-3-4b", 3952), ("gpt-oss-20b", 3288)):
+        assert cache(name, **options) == size * 2**20
+
+
+def test_llama_cpp_leaves_embeddings_of_layers_in_ram():
+    def weights(**options):
+        return archcli.count_memory("gemma-4-e4b", "serve", seq_len=64, **options).totals["parts"]["weights"]
+
+    of_layers = 262_144 * 10_752 * BF16
+    assert weights(engine="vllm") - weights(engine="llamacpp") == of_layers
+
+
 def test_llama_cpp_leaves_tables_in_ram_unless_the_head_is_the_table():
     def weights(model, engine):
         return archcli.count_memory(model, "serve", seq_len=64, engine=engine).totals["parts"]["weights"]

@@ -212,7 +212,7 @@ def test_memory_and_predict_agree():
             {"offload": "layers:1", "phase": "train", "engine": None},
             "of llama.cpp, and the phase is train without it",
         ),
-        ({"offload": "layers:20", "ram": "4GiB"}, "takes 9.24 GiB, and --ram is 4.00 GiB"),
+        ({"offload": "layers:20", "ram": "4GiB"}, "takes 9.30 GiB, and --ram is 4.00 GiB"),
         ({"offload": "layers:1", "device": "m3-max"}, "m3-max has no other memory"),
         ({"offload": "layers:1", "ram_bandwidth": "80"}, "less than 0.1 GB/s"),
         ({"offload": "layers:1", "bus_bandwidth": "fast"}, "not an amount of memory"),

@@ -10,7 +10,9 @@ from archcli.wings.serving.memory.settings import MemorySettings
 from table import every_row
 
 MIB, GIB = 2**20, 2**30
-FP32 = 4
+FP32, HALF = 4, 2
+MASKS = {"llamacpp": 2 * HALF}
+"""Bytes a pair of masks of whole contexts: llama.cpp's graph has one, and one of the indexer."""
 CHUNK, CONTEXT = 1024, 65536
 IN_KERNELS = ("vllm", "sglang", "trtllm", "llamacpp")
 """Engines whose indexers add the scores of heads up in a kernel; MLX's does not (models/deepseek_v32.py)."""
@@ -43,12 +45,13 @@ def test_an_indexer_holds_the_scores_of_all_its_heads_once(name, engine):
     scores = {path: bytes_of for path, bytes_of in grown.items() if path.endswith("indexer.top_k")}
     assert scores
     # a block of 4 tokens has one key; below 0 where a piece is full before the longest pass
-    assert max(grown.values()) <= FP32
+    assert max(grown.values()) <= FP32 + MASKS.get(engine, 0)
 
 
-def test_of_the_scores_llamacpp_holds_all_and_vllm_a_piece():
-    grown = growth("deepseek-v3.2", "llamacpp")
-    assert {grown[path] for path in grown if path.endswith("indexer.top_k")} == {FP32}
+def test_of_the_scores_llamacpp_and_trtllm_hold_all_and_vllm_a_piece():
+    for engine in ("llamacpp", "trtllm"):
+        grown, masks = growth("deepseek-v3.2", engine), MASKS.get(engine, 0)
+        assert {grown[path] for path in grown if path.endswith("indexer.top_k")} == {FP32 + masks}
     # 2,048 x 131,072 x 4 bytes are 1 GiB, and vLLM's pieces have 512 MiB
     model = archcli.load("deepseek-v3.2")
     whole, pieces = (
@@ -57,7 +60,7 @@ def test_of_the_scores_llamacpp_holds_all_and_vllm_a_piece():
             for moment in moments(model, engine, 2048, 131072)
             if moment.path.endswith("indexer.top_k")
         )
-        for engine in ("llamacpp", "vllm")
+        for engine in ("trtllm", "vllm")
     )
     assert whole - pieces == 2048 * 131072 * FP32 - 512 * MIB
 
@@ -67,4 +70,63 @@ def test_of_the_scores_llamacpp_holds_all_and_vllm_a_piece():
 @every_row("name", presets())
 def test_no_temporary_grows_with_chunk_x_context_x_heads(name, engine):
     for phase in ("prefill", "serve"):
-        assert max(growth(name, engine, phase).values(), default=0) <= FP32, phase
+        most = FP32 + MASKS.get(engine, 0)
+        assert max(growth(name, engine, phase).values(), default=0) <= most, phase
+
+
+# MiB of the compute buffer that llama.cpp 0c1e5709 reserves on one card as a server, as its own dry run states
+# (llama_get_memory_breakdown, no_alloc): model, context, micro batch, sequences, type of the cache, form
+BUFFERS = [
+    ("llama-3.1-8b", 8192, 512, 1, "fp16", "q8_0", 116.01),
+    ("llama-3.1-8b", 131072, 2048, 1, "fp16", "fp16", 944.04),
+    ("llama-3.1-8b", 32768, 512, 1, "q8_0", "q8_0", 192.09),
+    ("llama-3.1-70b", 32768, 512, 1, "fp16", "q8_0", 248.01),
+    ("qwen3-8b", 32768, 512, 4, "q8_0", "q8_0", 576.09),
+    ("qwen2.5-0.5b", 4096, 2048, 1, "fp16", "fp16", 151.04),
+    ("mixtral-8x7b", 32768, 512, 1, "fp16", "q8_0", 224.01),
+    ("qwen3-30b-a3b", 32768, 512, 1, "fp16", "q8_0", 116.01),
+    ("deepseek-v2-lite", 32768, 512, 1, "fp16", "q8_0", 108.13),
+    ("qwen3.5-35b-a3b", 65536, 512, 1, "fp16", "q8_0", 132.02),
+    ("lfm2-1.2b", 32768, 512, 1, "fp16", "bf16", 88.03),
+    ("gemma-3-4b", 131072, 512, 1, "fp16", "q8_0", 203.52),
+    ("gemma-3-4b", 32768, 2048, 4, "fp16", "q8_0", 436.07),
+    ("granite-4.0-h-tiny", 131072, 512, 1, "q8_0", "q8_0", 399.09),
+]
+
+
+@every_row(("name", "context", "chunk", "sequences", "cache", "form", "reserved"), BUFFERS)
+def test_the_compute_buffer_is_no_less_and_little_more(
+    name, context, chunk, sequences, cache, form, reserved
+):
+    sizes = {"seq_len": context, "chunk": chunk, "batch_size": sequences, "kv_dtype": cache, "dtype": form}
+    report = archcli.count_memory(name, "serve", engine="llamacpp", **sizes)
+    assert 1 <= report.totals["parts"]["temporaries"] / MIB / reserved <= 1.42
+
+
+def test_a_mask_of_the_whole_context_is_part_of_the_graph():
+    """Llama 3.1 8B: 2 bytes for each new token and each cell."""
+    options = {"engine": "llamacpp", "chunk": 512, "dtype": "q8_0"}
+    short, long = (
+        archcli.count_memory("llama-3.1-8b", "serve", seq_len=tokens, **options).totals["parts"]
+        for tokens in (8192, 131072)
+    )
+    assert long["temporaries"] - short["temporaries"] == HALF * 512 * (131072 - 8192)
+
+
+CARDS = [("llama-3.1-70b", 2, (408.04, 472.04)), ("llama-3.1-8b", 2, (268.04, 300.04))]
+"""The same of several cards, for 32,768 tokens in q8_0."""
+
+
+@every_row(("name", "cards", "reserved"), CARDS)
+def test_several_cards_hold_what_enters_them_four_times(name, cards, reserved):
+    sizes = {"seq_len": 32768, "chunk": 512, "dtype": "q8_0", "engine": "llamacpp"}
+    one, several = (
+        archcli.count_memory(name, "serve", plan={"pp": pp}, **sizes).totals["ranks"] for pp in (1, cards)
+    )
+    by_stage = sorted(several, key=lambda rank: rank["stage"])
+    counted = [rank["parts"]["temporaries"] for rank in by_stage]
+    mask, hidden = HALF * 512 * 32768, 512 * archcli.load(name).d_model * FP32
+    first = one[0]["parts"]["temporaries"] + 3 * mask + 4 * hidden
+    assert counted == [first, first + 4 * hidden]
+    for bytes_of, figure in zip(counted, reserved, strict=True):
+        assert 1 <= bytes_of / MIB / figure < 1.12

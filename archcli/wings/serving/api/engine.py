@@ -26,6 +26,8 @@ from archcli.wings.serving.memory.settings import MemorySettings
 
 OF_TORCH = ("attention", "backend")
 """Options of eager torch, which imply --engine none."""
+OF_CHUNK = "chunk"
+"""The tokens that an engine holds beyond a window, where they are those of a chunk."""
 DEFAULTS = MemorySettings()
 
 
@@ -40,6 +42,7 @@ def engine_of(
 ) -> InferenceEngine:
     """The engine of a name, as it runs a model of these kinds of mixers on a device with so much memory."""
     facts = load_engine(name)
+    chunk, window = by_memory(facts.get("chunk", {}), memory_bytes), facts["window_extra"]
     return InferenceEngine(
         name,
         facts["title"],
@@ -47,8 +50,8 @@ def engine_of(
         formats_of(name),
         tuple(facts["cache_dtypes"]),
         facts["cache_block"],
-        facts["window_extra"],
-        by_memory(facts.get("chunk", {}), memory_bytes),
+        (chunk or 0) if window == OF_CHUNK else window,
+        chunk,
         facts["utilization"],
         tuple(facts.get("in_ram", ())),
         splits_layers=facts.get("split") == "layers",
@@ -132,6 +135,8 @@ def run_by_engine(
     chunk = settings.chunk
     if chunk is None and settings.phase in {"prefill", "serve"}:
         chunk = engine.chunk
+    if chunk is not None and load_engine(engine.name)["window_extra"] == OF_CHUNK:
+        engine = replace(engine, window_extra=int(chunk))
     # eager torch keeps the cache in the dtype in which it computes
     cache_dtype = kv_dtype or (settings.cache_dtype if engine.serves else None)
     split = tuple(card.memory_bytes for card in device.unlike) if device is not None else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.request import Request
 from archcli.modules.stored.formats import stored_format
-from archcli.wings.serving.memory.reserved.reserves import reserves_of
+from archcli.wings.serving.memory.reserved.reserves import USUAL, reserves_of
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.shares import StoredBits, stored_weights
 from archcli.wings.serving.memory.traced import (
@@ -33,6 +33,7 @@ IN_RAM = {
     "token embedding": "embedding",
     "position embedding": "position_embedding",
     "token types": "token_type_embedding",
+    "per-layer embedding": "per_layer_embedding",
 }
 """The groups of rows of parts that an engine leaves in RAM."""
 
@@ -113,9 +114,15 @@ def weight_rows(model: Model, known: TracedModel) -> tuple[Row, ...]:
 def _traced(model: Model, settings: MemorySettings, known: TracedModel) -> list[TracedPass]:
     """The passes of these settings."""
     execution = settings.execution()
+    reserves = reserves_of(settings.engine) if settings.served and settings.engine else USUAL
+    if reserves.width is not None:
+        execution = execution._replace(width=reserves.width)
 
     def trace(request: Request) -> TracedPass:
-        return known.passed((*sizes_of(request), execution), lambda: trace_memory(model, request, execution))
+        if reserves.latents and request.phase == "prefill":
+            request = replace(request, forms={"mla": reserves.latents})
+        key = *sizes_of(request), execution, reserves.latents
+        return known.passed(key, lambda: trace_memory(model, request, execution))
 
     return [trace(request) for request in settings.requests(model)]
 
@@ -153,12 +160,30 @@ def serving(
     cache = _allocated(model, settings, traced[-1], known)
     passes = []
     for run in traced:
+        in_graph = _in_graph(run, model, settings)
         moments = tuple(
-            MemoryMoment(run.request.phase, moment.path, weights, temporaries=moment.temporaries, cache=cache)
+            MemoryMoment(
+                run.request.phase,
+                moment.path,
+                weights,
+                temporaries=moment.temporaries + in_graph(moment.path),
+                cache=cache,
+            )
             for moment in run.ledger.moments
         )
         passes.append(InferencePass(run, weights, moments))
     return max(passes, key=lambda passed: peak_bytes(passed.moments))
+
+
+def _in_graph(run: TracedPass, model: Model, settings: MemorySettings) -> Callable[[str], Number]:
+    """What the engine's graph holds beside the tensors of a pass, by the path of an operation."""
+    engine = settings.engine or ANY_ENGINE
+    if not reserves_of(engine).copies:
+        return lambda path: 0  # noqa: ARG005
+    from archcli.wings.serving.memory.reserved.graph import graph_bytes  # of such engines alone
+
+    context, sequences = settings.context(model), settings.batch_size
+    return graph_bytes(run, engine, context, sequences, settings.cache_dtype)
 
 
 def in_ram_bytes(

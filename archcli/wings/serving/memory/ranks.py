@@ -20,6 +20,7 @@ from archcli.modules.models.layers import layer_count
 from archcli.wings.serving.memory.inference import in_ram_bytes, inference_pass, serving, stored_bits
 from archcli.wings.serving.memory.pipeline import Stage, in_flight, pieces, stage_model, stages_of
 from archcli.wings.serving.memory.plan import OF_WEIGHTS, Plan
+from archcli.wings.serving.memory.reserved.reserves import reserves_of
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.shares import (
     PlacedWeight,
@@ -242,13 +243,25 @@ def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: 
     key = "stage", stage if stage.is_first and stage.is_last else (stage.is_last, pieces(model, stage))
     of_stage = share.part(key, lambda: stage_model(model, stage))
     if settings.offload is None:
-        return _single(of_stage, mine, held)._replace(rank=rank, stage=stage.number)
+        peak = _single(of_stage, mine, held)._replace(rank=rank, stage=stage.number)
+        return peak.with_temporaries(_copied(peak, mine, model))
     from archcli.wings.serving.memory.parts.in_ram import copied_bytes, experts_in_ram  # of an offload alone
 
     peak = _single(of_stage, mine, held - experts_in_ram(share, settings, stage))
     # the first device holds the matrices that are copied from RAM
     copied = 0 if stage.number else copied_bytes(share, mine)
     return peak.with_temporaries(copied)._replace(rank=rank, stage=stage.number)
+
+
+def _copied(peak: RankPeak, settings: MemorySettings, model: Model) -> int:
+    """Bytes of what enters a card more than once, of an engine whose cards have whole layers."""
+    engine = settings.engine or ANY_ENGINE
+    if not reserves_of(engine).copies:
+        return 0
+    from archcli.wings.serving.memory.reserved.graph import copied_inputs  # of such engines alone
+
+    context, first = settings.context(model), not peak.stage
+    return int(copied_inputs(peak.traced, engine, context, model.d_model, first=first))
 
 
 class _TrainedRanks:

@@ -109,6 +109,10 @@ class MemorySettings:
         more = model.source_tokens(self.media)
         return (self.source_len or self.text_tokens(model)) + more if more else self.source_len
 
+    def context(self, model: Model) -> Number:
+        """Tokens of a sequence at its end: those before, its own and the new ones."""
+        return self.past + self.tokens(model) + self.new
+
     def prompt_tokens(self, model: Model) -> Number:
         """Tokens of text and media, of an encoder-decoder those of its source."""
         return self.source(model) if model.source_tokens(self.media) else self.tokens(model)

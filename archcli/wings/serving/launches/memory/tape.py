@@ -345,13 +345,17 @@ def space_of(op: Op, call: Call, inputs: Sequence[Shape]) -> Workspace:
     """The memory of a run besides inputs and outputs.
 
     An engine's indexer adds its heads up inside of a kernel: it holds what the choice reads, in fp32, in
-    pieces of at most `scores` bytes.
+    pieces of at most `scores` bytes. Its kernels bring the outputs of experts back without copies.
     """
     most = call.execution.scores
-    if op.component != INDEXER or most is None:
+    if not call.execution.served or not (op.follows_run or op.component == INDEXER):
         return op.space(call, *inputs)
-    read = [part.read for part in op.parts(*inputs) if part.op_class is OpClass.ROUTING]
-    return Workspace(minimum(sum(read) * FP32, most)) if read else op.space(call, *inputs)
+    parts = op.parts(*inputs)
+    if op.component == INDEXER and most is not None:
+        read = [part.read for part in parts if part.op_class is OpClass.ROUTING]
+        return Workspace(minimum(sum(read) * FP32, most)) if read else op.space(call, *inputs)
+    moves = all(part.op_class is OpClass.ROUTING for part in parts)
+    return NO_WORKSPACE if parts and moves else op.space(call, *inputs)
 
 
 def storage_of(x: Tensor) -> LiveStorage | None:

@@ -7,15 +7,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError, Problem, closest, either, quote
+from archcli.graph.kept import FP32
 from archcli.measure.kvcache.engine import CACHING, NO_ENGINE
 from archcli.measure.notes import context_notes, source_notes, unfused_notes
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
+from archcli.units import binary_bytes
 from archcli.wings.serving.memory.plan import MOST_SHARING, ONE_DEVICE, DeviceMemory, Plan, n_stacked_layers
 from archcli.wings.serving.memory.ranks import BeyondModel, RankPeak, beyond_model, rank_peaks
-from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.reserved.reserves import reserves_of
+from archcli.wings.serving.memory.settings import DEFAULT_TOKENS, MemorySettings
 from archcli.wings.serving.memory.traced import TracedModel
 
 Fit = Literal["batch", "context", "recompute", "devices"]
@@ -328,6 +331,10 @@ def _of_engine(question: MemoryQuestion) -> Iterator[str]:
         yield from unfused_notes(question.model)
         return
     yield ENGINES
+    if reserves_of(engine).copies and settings.phase != "decode":
+        new = min(settings.chunk or DEFAULT_TOKENS, settings.tokens(question.model))
+        size = binary_bytes(int(FP32 * new * question.model.vocab_size))
+        yield f"Older builds, llama-bench, llama-cpp-python: logits of all {new:,} tokens, {size} more."
     if engine.in_ram:
         yield f"{engine.title} leaves in RAM: {', '.join(engine.in_ram)}; a tied one is on the device, too."
 

@@ -30,10 +30,17 @@ class Reserves:
 
     scores: the most bytes of an indexer's scores at once; None holds those of each head.
     pages: how it cuts the cache of hybrids and of compressed attention; None as all other caches.
+    width: bytes of an activation; None as computed.
+    latents: the form of latent attention in prompts, such as absorbed; empty as torch.
+    copies: of what enters a card's graph, which holds masks and unpacked caches, where there are several
+        cards; 0 of an engine without such a graph.
     """
 
     scores: int | None = ALL
     pages: PageRule | None = None
+    width: int | None = None
+    latents: str = ""
+    copies: int = 0
 
     def pool(self, size: CacheSize, dtypes: CacheDtypes, engine: InferenceEngine) -> PagedCache | None:
         """The pool of a cache whose layers share pages of one size; None of any other."""
@@ -67,7 +74,14 @@ def by_memory(figures: Mapping[str, int], memory_bytes: int | None) -> int | Non
 
 def read_reserves(facts: Mapping[str, Any], memory_bytes: int | None) -> Reserves:
     """What an engine reserves on a device with so much memory, by the facts of its file."""
-    return Reserves(_scores(facts.get("indexer_scores"), memory_bytes), _pages(facts, memory_bytes))
+    graph = facts.get("graph_buffer", {})
+    return Reserves(
+        _scores(facts.get("indexer_scores"), memory_bytes),
+        _pages(facts, memory_bytes),
+        graph.get("activation_bytes"),
+        facts.get("latent_prompts", ""),
+        graph.get("copies", 0),
+    )
 
 
 def _scores(most: str | float | None, memory_bytes: int | None) -> int | None:

@@ -197,8 +197,8 @@ FORMS = {
 
 @sampled_rows("name", FORMS, 4)
 def test_a_form_that_a_file_states_is_called_what_it_is(answer, name):
-    """gpt-oss-20b runs in 16 GB, says OpenAI. Its nearest kin is no smaller form of it."""
-    totals = answer(REAL_FILES / f"{name}.json", "rtx-4080")["totals"]
+    """The nearest kin of gpt-oss-20b is no smaller form of it."""
+    totals = answer(REAL_FILES / f"{name}.json", "rtx-4090")["totals"]
     assert totals["format"] == FORMS[name]
     smaller = (totals["smaller"] or {}).get("format")
     assert smaller != FORMS[name]

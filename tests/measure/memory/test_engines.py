@@ -259,10 +259,10 @@ def test_what_does_not_fit_in_eager_torch_fits_in_an_engine():
     eager = archcli.count_memory("gpt-oss-20b", **asked, engine="none").totals
     assert (eager["fits"], eager["change"]["change"]) == (False, "--engine vllm")
     assert archcli.count_memory("gpt-oss-20b", **asked).totals["fits"]
-    # vLLM pads the experts: on 16 GB there is room for fewer tokens than in llama.cpp
+    # vLLM pads the experts, samples 256 sequences at first and holds graphs: up to 1 GiB more than there is
     on_16_gb = {**asked, "device": "rtx-5080"}
     assert archcli.count_memory("gpt-oss-20b", **on_16_gb, engine="llamacpp").totals["fits"]
-    assert archcli.count_memory("gpt-oss-20b", **{**on_16_gb, "seq_len": 8192}).totals["fits"]
+    assert not archcli.count_memory("gpt-oss-20b", **{**on_16_gb, "seq_len": 8192}).totals["fits"]
 
 
 def test_no_engine_is_a_way_out_that_does_not_read_the_format():

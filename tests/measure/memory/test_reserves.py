@@ -74,7 +74,7 @@ def test_no_temporary_grows_with_chunk_x_context_x_heads(name, engine):
         assert max(growth(name, engine, phase).values(), default=0) <= most, phase
 
 
-# MiB of the compute buffer that llama.cpp 0c1e5709 reserves on one card as a server, as its own dry run states
+# MiB of the compute buffer that llama.cpp 0c1e5709 reserves on one card as a server, by its own dry run
 # (llama_get_memory_breakdown, no_alloc): model, context, micro batch, sequences, type of the cache, form
 BUFFERS = [
     ("llama-3.1-8b", 8192, 512, 1, "fp16", "q8_0", 116.01),
@@ -130,3 +130,70 @@ def test_several_cards_hold_what_enters_them_four_times(name, cards, reserved):
     assert counted == [first, first + 4 * hidden]
     for bytes_of, figure in zip(counted, reserved, strict=True):
         assert 1 <= bytes_of / MIB / figure < 1.12
+
+
+def served(name, **options):
+    options = {"engine": "vllm", "seq_len": 4096, **options}
+    return archcli.count_memory(name, "serve", **options).totals
+
+
+def test_vllm_samples_as_many_sequences_as_run_at_once():
+    """A card of 32 GB runs 256, of 80 GB 1,024; logits of all words in bf16, fp32, and probabilities."""
+    for device, sequences in (("rtx-5090", 256), ("h100-sxm", 1024)):
+        totals = served("llama-3.2-1b", device=device)
+        assert totals["path"] == "sampler"
+        assert totals["parts"]["temporaries"] == sequences * 128_256 * (2 + 4 + 4)
+    shared = served("llama-3.2-1b", device="2xh100-sxm", plan={"tp": 2})
+    assert shared["parts"]["temporaries"] == 1024 * 128_256 * 10
+
+
+def test_vllm_runs_a_whole_chunk_at_first_however_short_a_prompt_is():
+    short, long = (
+        max(
+            moment.temporaries
+            for moment in moments(archcli.load("llama-3.1-70b"), "vllm", 8192, tokens, "serve")
+        )
+        for tokens in (512, 8192)
+    )
+    assert 0.9 < short / long <= 1
+
+
+def test_graphs_are_beyond_the_model_as_logs_print_them():
+    graphs = [part for part in served("llama-3.2-1b")["beyond"] if part["label"] == "CUDA graphs"]
+    assert [(part["least_bytes"], part["bytes"]) for part in graphs] == [(100 * MIB, 600 * MIB)]
+    assert not any(
+        part["label"] == "CUDA graphs" for part in served("llama-3.2-1b", engine="sglang")["beyond"]
+    )
+
+
+OUT_OF_MEMORY = {
+    # vllm-project/vllm#41695: Qwen3.6-27B-FP8, text alone: no memory for the cache
+    "qwen3.5-27b": {"dtype": "fp8-block", "device": "rtx-5090", "utilization": 0.95, "seq_len": 16384},
+    # vllm-project/vllm#40592: 8 x H20 of 96 GB
+    "deepseek-v3.2": {"device": "8xh20", "plan": {"tp": 8}, "seq_len": 163840},
+}
+SERVED = {
+    # vllm-project/vllm#28228: Kimi-Linear in AWQ with chunks of 64,000 tokens
+    "kimi-linear-48b-a3b": {
+        "device": "2xrtx-3090",
+        "plan": {"tp": 2},
+        "dtype": "awq-int4",
+        "utilization": 0.95,
+        "seq_len": 120_000,
+        "chunk": 64_000,
+    },
+    # tenstorrent/tt-inference-server#143
+    "qwen2.5-72b": {"device": "2xh100-sxm", "plan": {"tp": 2}, "seq_len": 1152},
+    # sgl-project/sglang#11309
+    "deepseek-v3.2": {"device": "8xh200-sxm", "plan": {"tp": 8}, "seq_len": 131072},
+}
+
+
+@every_row(("name", "options"), OUT_OF_MEMORY.items())
+def test_what_ran_out_of_memory_does_not_fit(name, options):
+    assert served(name, **options)["fits"] is False
+
+
+@every_row(("name", "options"), SERVED.items())
+def test_what_ran_fits(name, options):
+    assert served(name, **options)["fits"] is True

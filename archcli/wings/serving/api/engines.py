@@ -33,6 +33,8 @@ MEANINGS = {
     "latent_prompts": "the form of latent attention in prompts",
     "graph_buffer": "bytes of an activation, and copies of what enters a card, of several",
     "outputs": "logits that are held",
+    "profile_run": "bytes of a logit of all sequences at once, in a run that sizes the cache",
+    "graph_memory": "of graphs of launches, the least and the most in logs",
     "hybrid_pages": "beside states: tokens of which a page has a multiple, and pages of a state",
     "block_pages": "of compressed attention: tokens of a page of keys, windows and open blocks",
     "max_sequences": "sequences that a replica runs at once at most, by the memory of a device",

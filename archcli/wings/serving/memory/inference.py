@@ -14,9 +14,10 @@ from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.model import inferring
+from archcli.modules.spec.degrees import Degrees
 from archcli.modules.spec.request import Request
 from archcli.modules.stored.formats import stored_format
-from archcli.wings.serving.memory.reserved.reserves import USUAL, reserves_of
+from archcli.wings.serving.memory.reserved.reserves import USUAL, Reserves, reserves_of
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.shares import StoredBits, stored_weights
 from archcli.wings.serving.memory.traced import (
@@ -114,7 +115,7 @@ def weight_rows(model: Model, known: TracedModel) -> tuple[Row, ...]:
 def _traced(model: Model, settings: MemorySettings, known: TracedModel) -> list[TracedPass]:
     """The passes of these settings."""
     execution = settings.execution()
-    reserves = reserves_of(settings.engine) if settings.served and settings.engine else USUAL
+    reserves = _reserves(settings)
     if reserves.width is not None:
         execution = execution._replace(width=reserves.width)
 
@@ -156,9 +157,9 @@ def serving(
     weights = _weights(model, settings, known) if held is None else held
     if held is None:
         weights -= in_ram_bytes(model, settings, known)
-    traced = _traced(model, settings if decodes else settings.alone(), known)
+    traced = _traced(model, settings if decodes else _profiled(model, settings), known)
     cache = _allocated(model, settings, traced[-1], known)
-    passes = []
+    passes, logits = [], _sampled_bytes(model, settings)
     for run in traced:
         in_graph = _in_graph(run, model, settings)
         moments = tuple(
@@ -171,8 +172,31 @@ def serving(
             )
             for moment in run.ledger.moments
         )
-        passes.append(InferencePass(run, weights, moments))
+        sampled = MemoryMoment(run.request.phase, "sampler", weights, temporaries=logits, cache=cache)
+        passes.append(InferencePass(run, weights, (*moments, sampled) if logits else moments))
     return max(passes, key=lambda passed: peak_bytes(passed.moments))
+
+
+def _profiled(model: Model, settings: MemorySettings) -> MemorySettings:
+    """The prefill of one sequence; of as many as a chunk has room for where the engine runs that at first."""
+    alone, tokens = settings.alone(), settings.tokens(model)
+    if not _reserves(settings).sampler or not is_whole(tokens) or model.source_length(tokens) is not None:
+        return alone
+    return replace(alone, batch_size=max(1, (settings.chunk or 0) // tokens))
+
+
+def _sampled_bytes(model: Model, settings: MemorySettings) -> int:
+    """Bytes of the sampler that an engine runs at first, on the rank that has the head."""
+    engine, of_logit = settings.engine or ANY_ENGINE, _reserves(settings).sampler
+    if settings.phase == "decode" or of_logit is None or model.output_head is None or not settings.chunk:
+        return 0
+    # each rank has the logits of all words
+    vocab_size = model.vocab_size * (model.degrees or Degrees()).tp
+    return int(min(engine.max_sequences or 1, settings.chunk) * vocab_size * of_logit)
+
+
+def _reserves(settings: MemorySettings) -> Reserves:
+    return reserves_of(settings.engine) if settings.served and settings.engine else USUAL
 
 
 def _in_graph(run: TracedPass, model: Model, settings: MemorySettings) -> Callable[[str], Number]:
@@ -217,7 +241,7 @@ def _allocated(model: Model, settings: MemorySettings, last: TracedPass, known: 
     more = settings.new + (settings.phase == "decode")
     tokens, rows = settings.past + settings.tokens(model) + more, last.rows
     # the last of several passes finds what was made of a source in the cache
-    if more or model.source_length(tokens) is not None:
+    if more or last.request.batch_size != 1 or model.source_length(tokens) is not None:
         source = settings.source(model)
         request = Request("prefill", 1, tokens, source_len=source)
         key = "cached", tokens, source

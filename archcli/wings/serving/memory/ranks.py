@@ -78,6 +78,7 @@ LABELS = {
 }
 """Names of the libraries, by the prefix of the architecture."""
 
+GRAPHS_SOURCE = "range of logs, with their sources as graph_memory of `archcli engines`"
 MATRIX = 2
 """Axes of a matrix."""
 ROUNDING = 512
@@ -126,11 +127,13 @@ def beyond_model(
     training: bool,
     n_devices: int = 1,
     n_storages: int = 0,
+    graphs: tuple[int, int] = (0, 0),
 ) -> BeyondModel:
     """The memory of a device beyond the model; none on the backend cpu.
 
-    n_storages: storages alive at the peak. A training step multiplies on two threads, the program's and
-    autograd's, each with its own workspace.
+    n_storages: storages alive at the peak. graphs: the least and the most bytes of an engine's graphs.
+
+    A training step multiplies on two threads, the program's and autograd's, each with its own workspace.
     """
     if backend == "cpu":
         return BeyondModel(())
@@ -141,6 +144,7 @@ def beyond_model(
             Overhead(context, CONTEXT[1], CONTEXT[0], CONTEXT_SOURCE),
             *((Overhead(communicator, NCCL[1], NCCL[0], NCCL_SOURCE),) if n_devices > 1 else ()),
             Overhead(blas, workspaces, workspaces, WORKSPACE_SOURCE),
+            *((Overhead("CUDA graphs", graphs[1], graphs[0], GRAPHS_SOURCE),) if graphs[1] else ()),
             Overhead("allocator rounding", (ROUNDING - 1) * n_storages, 0, ROUNDING_SOURCE),
         )
     )

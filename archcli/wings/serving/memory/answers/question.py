@@ -109,6 +109,7 @@ class MemoryQuestion:
             # devices with whole layers copy from one to the next, without a communicator
             n_devices=1 if self.settings.splits_layers else self.plan.devices,
             n_storages=_storages(ranks[0]),
+            graphs=reserves_of(self.settings.engine or NO_ENGINE).launched,
         )
         offload = self.settings.offload
         if offload is None:

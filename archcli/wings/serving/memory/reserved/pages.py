@@ -17,7 +17,6 @@ from archcli.graph import State, StateContent, StateKind
 from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
 from archcli.modules.stored.formats import FP8_OF_LATENTS, cache_bytes
 
-FP8 = "fp8"
 EXACT_WIDTH = 4
 """Bytes of a number of a compressor's state."""
 FILLED = 1 << 20
@@ -96,7 +95,7 @@ def paged_cache(size: CacheSize, dtypes: CacheDtypes, rule: PageRule) -> PagedCa
     """The pool of a model's cache; None where each layer has pages of its own tokens alone."""
     pools, key = _known.setdefault(size, {}), (dtypes, rule)
     if key not in pools:
-        pools[key] = _of_blocks(size, dtypes, rule) or _of_hybrid(size, dtypes, rule)
+        pools[key] = _of_blocks(size, rule) or _of_hybrid(size, dtypes, rule)
     return pools[key]
 
 
@@ -132,15 +131,16 @@ class _Page(NamedTuple):
     bytes: int
 
 
-def _of_blocks(size: CacheSize, dtypes: CacheDtypes, rule: PageRule) -> PagedCache | None:
+def _of_blocks(size: CacheSize, rule: PageRule) -> PagedCache | None:
     """Compressed attention: pages of keys, windows and open blocks, each as large as one of keys.
 
     A block has so many pages of each size that the layers of all tables fill them with the least left over.
+    Keys are in fp8_ds_mla, whatever the type of a cache: vLLM keeps no other of these.
     """
     pages = Counter[_Page]()
     alike = zip(size.layers(FILLED), size.layers(FILLED + 1), strict=True)
     for (filled, times), (opened, _) in alike:
-        for page in _of_layer(filled, opened, dtypes, rule):
+        for page in _of_layer(filled, opened, rule):
             pages[page] += times
     sizes = sorted({page.bytes for page in pages if page.table == PageGroup(rule.keys)})
     # pools of tokens that an index alone reads, as GLM-5.3's, are not modelled
@@ -162,35 +162,31 @@ def _left_over(numbers: Iterable[int], repeats: int) -> int:
     return sum(-number % repeats for number in numbers)
 
 
-def _of_layer(
-    filled: Sequence[State], opened: Sequence[State], dtypes: CacheDtypes, rule: PageRule
-) -> Iterator[_Page]:
+def _of_layer(filled: Sequence[State], opened: Sequence[State], rule: PageRule) -> Iterator[_Page]:
     """The pages of a layer with keys of blocks of tokens, by its states before and after one more token."""
     rate = next((int(state.shared_by) for state in filled if state.entry is not None), None)
     for before, after in zip(filled, opened, strict=True):
         if before.kind is StateKind.WINDOW:
             entry = before.elements // before.tokens
             table = PageGroup(rule.window, before.tokens)
-            yield _Page(table, _page(entry, rule.window, before.holds, dtypes, rule))
+            yield _Page(table, _page(entry, rule.window, before.holds, rule))
         elif before.entry is not None:
             entries = rule.keys // before.shared_by
-            yield _Page(PageGroup(rule.keys), _page(before.entry, entries, before.holds, dtypes, rule))
+            yield _Page(PageGroup(rule.keys), _page(before.entry, entries, before.holds, rule))
         elif before.holds is StateContent.OPEN_BLOCK and rate is not None:
             block = dict(rule.open_blocks).get(rate, rate)
             # one that overlaps the block before keeps that, too
             table = PageGroup(block, rate * (2 if before.elements else 1))
             size = (after.elements - before.elements) * block * EXACT_WIDTH
-            yield _Page(table, _aligned(size, dtypes, rule))
+            yield _Page(table, _aligned(size, rule))
 
 
-def _page(entry: int, entries: int, content: StateContent, dtypes: CacheDtypes, rule: PageRule) -> int:
-    dtype = FP8_OF_LATENTS if dtypes.dtype == FP8 else dtypes.dtype
-    return _aligned(int(cache_bytes(entry * entries, dtype, content)), dtypes, rule)
+def _page(entry: int, entries: int, content: StateContent, rule: PageRule) -> int:
+    return _aligned(int(cache_bytes(entry * entries, FP8_OF_LATENTS, content)), rule)
 
 
-def _aligned(size: int, dtypes: CacheDtypes, rule: PageRule) -> int:
-    multiple = rule.aligned if dtypes.dtype in {FP8, FP8_OF_LATENTS} else 1
-    return int(ceil_div(size, multiple)) * multiple
+def _aligned(size: int, rule: PageRule) -> int:
+    return int(ceil_div(size, rule.aligned)) * rule.aligned
 
 
 def _bytes(dtypes: CacheDtypes, numbers: Iterable[tuple[StateContent, int]]) -> int:

@@ -34,6 +34,9 @@ class Reserves:
     latents: the form of latent attention in prompts, such as absorbed; empty as torch.
     copies: of what enters a card's graph, which holds masks and unpacked caches, where there are several
         cards; 0 of an engine without such a graph.
+    sampler: bytes of each logit of as many sequences as run at once, which a run at the start has; that run
+        has a whole chunk of tokens, however short a prompt is. None of an engine without such a run.
+    launched: the least and the most bytes of CUDA graphs that logs print.
     """
 
     scores: int | None = ALL
@@ -41,6 +44,8 @@ class Reserves:
     width: int | None = None
     latents: str = ""
     copies: int = 0
+    sampler: int | None = None
+    launched: tuple[int, int] = (0, 0)
 
     def pool(self, size: CacheSize, dtypes: CacheDtypes, engine: InferenceEngine) -> PagedCache | None:
         """The pool of a cache whose layers share pages of one size; None of any other."""
@@ -75,12 +80,15 @@ def by_memory(figures: Mapping[str, int], memory_bytes: int | None) -> int | Non
 def read_reserves(facts: Mapping[str, Any], memory_bytes: int | None) -> Reserves:
     """What an engine reserves on a device with so much memory, by the facts of its file."""
     graph = facts.get("graph_buffer", {})
+    least, most = map(parse_bytes, facts.get("graph_memory", ("0", "0")))
     return Reserves(
         _scores(facts.get("indexer_scores"), memory_bytes),
         _pages(facts, memory_bytes),
         graph.get("activation_bytes"),
         facts.get("latent_prompts", ""),
         graph.get("copies", 0),
+        facts.get("profile_run", {}).get("logit_bytes"),
+        (least, most),
     )
 
 

@@ -166,6 +166,14 @@ def test_graphs_are_beyond_the_model_as_logs_print_them():
     )
 
 
+def test_keys_of_an_indexer_are_gathered_outside_of_the_cache():
+    """The comment of get_max_prefill_buffer_size in vLLM: 40 x 163,840 x 132 = 865,075,200 bytes."""
+    for name, rate in (("deepseek-v3.2", 1), ("deepseek-v4-flash", 4)):
+        beyond = {part["label"]: part["bytes"] for part in served(name, seq_len=163_840)["beyond"]}
+        assert beyond["keys of the indexer"] == 865_075_200 // rate
+    assert "keys of the indexer" not in {part["label"] for part in served("deepseek-v3")["beyond"]}
+
+
 OUT_OF_MEMORY = {
     # vllm-project/vllm#41695: Qwen3.6-27B-FP8, text alone: no memory for the cache
     "qwen3.5-27b": {"dtype": "fp8-block", "device": "rtx-5090", "utilization": 0.95, "seq_len": 16384},

@@ -30,6 +30,7 @@ MEANINGS = {
     "window_extra": "tokens that a cache holds beyond a window",
     "chunk": "tokens of a prompt at a time, by the memory of a device",
     "indexer_scores": "the most that it holds at once of an indexer's scores, added over heads",
+    "gathered_keys": "contexts of an indexer's keys for which there is room outside of the cache",
     "latent_prompts": "the form of latent attention in prompts",
     "graph_buffer": "bytes of an activation, and copies of what enters a card, of several",
     "outputs": "logits that are held",

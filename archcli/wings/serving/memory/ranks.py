@@ -78,7 +78,6 @@ LABELS = {
 }
 """Names of the libraries, by the prefix of the architecture."""
 
-GRAPHS_SOURCE = "range of logs, with their sources as graph_memory of `archcli engines`"
 MATRIX = 2
 """Axes of a matrix."""
 ROUNDING = 512
@@ -127,11 +126,11 @@ def beyond_model(
     training: bool,
     n_devices: int = 1,
     n_storages: int = 0,
-    graphs: tuple[int, int] = (0, 0),
+    of_engine: tuple[Overhead, ...] = (),
 ) -> BeyondModel:
     """The memory of a device beyond the model; none on the backend cpu.
 
-    n_storages: storages alive at the peak. graphs: the least and the most bytes of an engine's graphs.
+    n_storages: storages alive at the peak. of_engine: what an engine takes besides.
 
     A training step multiplies on two threads, the program's and autograd's, each with its own workspace.
     """
@@ -144,7 +143,7 @@ def beyond_model(
             Overhead(context, CONTEXT[1], CONTEXT[0], CONTEXT_SOURCE),
             *((Overhead(communicator, NCCL[1], NCCL[0], NCCL_SOURCE),) if n_devices > 1 else ()),
             Overhead(blas, workspaces, workspaces, WORKSPACE_SOURCE),
-            *((Overhead("CUDA graphs", graphs[1], graphs[0], GRAPHS_SOURCE),) if graphs[1] else ()),
+            *of_engine,
             Overhead("allocator rounding", (ROUNDING - 1) * n_storages, 0, ROUNDING_SOURCE),
         )
     )

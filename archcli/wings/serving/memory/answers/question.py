@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError, Problem, closest, either, quote
+from archcli.graph import StateContent
 from archcli.graph.kept import FP32
 from archcli.measure.kvcache.engine import CACHING, NO_ENGINE
 from archcli.measure.notes import context_notes, source_notes, unfused_notes
@@ -16,7 +17,7 @@ from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 from archcli.units import binary_bytes
 from archcli.wings.serving.memory.plan import MOST_SHARING, ONE_DEVICE, DeviceMemory, Plan, n_stacked_layers
-from archcli.wings.serving.memory.ranks import BeyondModel, RankPeak, beyond_model, rank_peaks
+from archcli.wings.serving.memory.ranks import BeyondModel, Overhead, RankPeak, beyond_model, rank_peaks
 from archcli.wings.serving.memory.reserved.reserves import reserves_of
 from archcli.wings.serving.memory.settings import DEFAULT_TOKENS, MemorySettings
 from archcli.wings.serving.memory.traced import TracedModel
@@ -109,7 +110,7 @@ class MemoryQuestion:
             # devices with whole layers copy from one to the next, without a communicator
             n_devices=1 if self.settings.splits_layers else self.plan.devices,
             n_storages=_storages(ranks[0]),
-            graphs=reserves_of(self.settings.engine or NO_ENGINE).launched,
+            of_engine=tuple(_of_engine_alone(self.settings, self.model, ranks[0])),
         )
         offload = self.settings.offload
         if offload is None:
@@ -145,6 +146,21 @@ class MemoryQuestion:
     def changed(self, **settings: Any) -> MemoryQuestion:
         """This question with other settings."""
         return replace(self, settings=replace(self.settings, **settings))
+
+
+def _of_engine_alone(settings: MemorySettings, model: Model, rank: RankPeak) -> Iterator[Overhead]:
+    """What an engine takes besides: the graphs of its launches, and what an indexer gathers keys into."""
+    reserves = reserves_of(settings.engine or NO_ENGINE)
+    least, most = reserves.launched
+    if most:
+        yield Overhead("CUDA graphs", most, least, "logs: graph_memory of `archcli engines`")
+    states = [state for row in rank.traced.rows for state in row.states]
+    keys = next((state for state in states if state.holds is StateContent.INDEX_KEYS), None)
+    if keys is not None and reserves.gathered:
+        # in fp8, with a scale in fp32
+        size = (keys.entry or keys.per_token(rank.traced.request.batch_size)) + FP32
+        gathered = int(reserves.gathered * settings.context(model) // keys.shared_by * size)
+        yield Overhead("keys of the indexer", gathered, gathered, "gathered_keys of `archcli engines`")
 
 
 def _storages(rank: RankPeak) -> int:

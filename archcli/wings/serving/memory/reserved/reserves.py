@@ -37,6 +37,7 @@ class Reserves:
     sampler: bytes of each logit of as many sequences as run at once, which a run at the start has; that run
         has a whole chunk of tokens, however short a prompt is. None of an engine without such a run.
     launched: the least and the most bytes of CUDA graphs that logs print.
+    gathered: contexts of an indexer's keys that it has room for outside of the cache.
     """
 
     scores: int | None = ALL
@@ -46,6 +47,7 @@ class Reserves:
     copies: int = 0
     sampler: int | None = None
     launched: tuple[int, int] = (0, 0)
+    gathered: int = 0
 
     def pool(self, size: CacheSize, dtypes: CacheDtypes, engine: InferenceEngine) -> PagedCache | None:
         """The pool of a cache whose layers share pages of one size; None of any other."""
@@ -89,6 +91,7 @@ def read_reserves(facts: Mapping[str, Any], memory_bytes: int | None) -> Reserve
         graph.get("copies", 0),
         facts.get("profile_run", {}).get("logit_bytes"),
         (least, most),
+        facts.get("gathered_keys", 0),
     )
 
 

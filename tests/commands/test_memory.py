@@ -259,3 +259,28 @@ def test_the_convention_says_what_runs_the_model(cli, args, runs):
     document = asked(cli, "gpt2", "-s", "64", *args)
     assert runs in document["convention"]
     assert document["convention"].count("runs the model") == 1
+
+
+@every_row(
+    "tokens, told",
+    [
+        (24_576, False),  # it fits
+        # 25,559 MiB are what Metal offers of an M1 Max of 32 GB: ollama/ollama#17024
+        (32_768, True),
+        (65_536, False),  # beyond the Mac's memory
+    ],
+)
+def test_a_mac_has_a_limit_that_its_owner_can_raise(cli, tokens, told):
+    asked = (
+        "qwen3-32b",
+        "--dtype",
+        "q4_k_m",
+        "--device",
+        "m1-max:32gb",
+        "--phase",
+        "serve",
+        "-s",
+        f"{tokens}",
+    )
+    done = cli("memory", *asked)
+    assert ("iogpu.wired_limit_mb=27" in done.out) is told

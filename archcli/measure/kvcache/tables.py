@@ -200,7 +200,7 @@ def notes_of(totals: Record) -> Iterator[str]:
     if fit and "served" in fit:
         served = fit["served"]
         yield (
-            "served: what the weights, the prefill of one sequence "
+            "served: what the weights, the largest pass of one sequence "
             f"({binary_bytes(served['temporaries_bytes'])} at this context) and memory beyond the model "
             f"({binary_bytes(served['beyond_bytes'])}, such as the CUDA context) leave for the cache."
         )

@@ -35,6 +35,8 @@ OF_ENGINE = (
     "of torch 2.13 elsewhere."
 )
 BEYOND = "Memory beyond the model is not part of it."
+WIRED = 1.08
+"""What a Mac can give above Metal's share by default, of 512 GB as of 16; the rest is macOS's."""
 KEYS = ("path", "kept_bytes", "shared_with", "recompute_flops", "freed_bytes_per_flop")
 
 
@@ -241,4 +243,15 @@ def _notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -> I
         names = ", ".join(part["label"] for part in totals["beyond"])
         size = binary_bytes(totals["beyond_bytes"])
         yield f"Beyond the model: up to {size} more ({names}), an estimate; `--json` has the sources."
+    yield from _of_macs(question.device, totals)
     yield from fit_notes(question, totals, what_fits)
+
+
+def _of_macs(device: DeviceMemory | None, totals: Record) -> Iterator[str]:
+    """The limit that a Mac can raise, where it decides."""
+    if device is None or device.family != "metal" or totals["fits"]:
+        return
+    needed = totals["peak_bytes"] + totals["beyond_bytes"]
+    if device.memory_bytes < needed <= WIRED * device.memory_bytes:
+        raised = f"`sudo sysctl iogpu.wired_limit_mb={-(-needed // 2**20)}`"
+        yield f"macOS gives that by default; {raised} gives more until a restart."

@@ -76,7 +76,7 @@ class ServedModel:
         return held_bytes(self.size, self.dtypes, self.engine, tokens, batch_size)
 
     def _pass_bytes(self, tokens: int) -> tuple[int, int]:
-        """Bytes of the prefill of one sequence, and of the device's context and allocator."""
+        """Bytes of the largest pass of one sequence, and of the device's context and allocator."""
         from archcli.wings.serving.memory.answers.question import MemoryQuestion  # of a memory to fill alone
 
         dtype = self.dtypes.dtype if self.dtypes.dtype in COMPUTED else COMPUTES

@@ -82,7 +82,7 @@ FITTED = {
     "21": Asked("memory llama-3.1-70b --device 8xa100-sxm-80gb", ("Training does not fit into 8 x a100",)),
     "22": Asked("memory llama-3.1-70b --fit devices", ("Training fits", "16 x a100-sxm-80gb")),
     "30": Asked("fit llama-3.1-70b 'RTX 3060' --dtype q4_k_m --offload auto", ("fits", "-ngl 21")),
-    "31": Asked("fit llama-3.1-8b rtx-4090 --utilization 0.9", ("44,976 tokens of context",)),
+    "31": Asked("fit llama-3.1-8b rtx-4090 --utilization 0.9", ("39,664 tokens of context",)),
     # 30.5e9 weights of 2 bytes on 4 ranks: vLLM prints 14.2474 GiB
     "T11": Asked("memory qwen3-30b-a3b --phase serve --tp 4", ("14.2 GiB of weights",)),
     "T13": Asked("fit qwen3.5-27b 2xrtx-3090 --dtype fp8", ("fits 2 x rtx-3090",)),
@@ -184,7 +184,7 @@ SENTENCES = {
     "engines": "7 engines: llamacpp",
     "rules": "64 rules: ",
     "check gpt2 --exit-zero": "1 model checked: ",
-    "kvcache llama-3.1-8b --device h100-sxm": "vllm serves 461,584 tokens (or 3 sequences of 131,072)",
+    "kvcache llama-3.1-8b --device h100-sxm": "vllm serves 447,680 tokens (or 3 sequences of 131,072)",
     # its processor rounds sides to multiples of 32, each 32 x 32 pixels a token
     "flops qwen3-vl-8b --image 1080x1920 -s 16": f"image 1080x1920: {34 * 60:,} tokens",
 }

@@ -162,7 +162,8 @@ def test_rows_of_a_device_are_what_each_model_is_said_to_be(answer):
         assert {key: alone[key] for key in OF_A_MODEL - {"model"}} == {
             key: row[key] for key in OF_A_MODEL - {"model"}
         }
-        asked = {"phase": "serve", "device": "rtx-3090", "dtype": row["format"], "engine": alone["engine"]}
+        dtype = None if row["format"] == "published" else row["format"]
+        asked = {"phase": "serve", "device": "rtx-3090", "dtype": dtype, "engine": alone["engine"]}
         held = archcli.memory(row["model"], seq_len=row["context"], **asked).totals
         assert (held["fits"], held["peak_bytes"]) == (True, row["peak_bytes"])
     longer = {row["name"] for row in archcli.presets().rows if (row["max_seq_len"] or 32_768) >= 32_768}

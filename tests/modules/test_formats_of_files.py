@@ -53,6 +53,16 @@ def test_a_mixture_takes_the_bits_of_llama_cpps_own_table(name):
     assert round((8 * whole["bytes"] + more) / whole["params"], 4) == README[name]
 
 
+def test_mixtures_of_two_bits_count_tensors_where_others_count_layers():
+    """DeepSeek-V3: the first 61 // 8 = 7 down tensors are of 3 dense layers and of 2 that have two each."""
+    [row] = [
+        row
+        for row in archcli.count_params("deepseek-v3", dtype="iq2_m", depth=5).rows
+        if row["path"] == "layers.*.ffn.experts.down_proj"
+    ]
+    assert row["bits_per_weight"] == (2 * 3.4375 + 56 * 2.5625) / 58
+
+
 def test_mlx_packs_tables_too_and_routers_in_8_bits():
     """Qwen3 30B-A3B, mlx-lm's models/qwen3_moe.py: every matrix in groups of 64; norms stay in 16 bits."""
     d, v, layers, heads, kv, experts, f = 2048, 151936, 48, 32 * 128, 4 * 128, 128, 768

@@ -8,6 +8,7 @@ store them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 from archcli.arith import prod
@@ -70,6 +71,7 @@ class Mix(NamedTuple):
         Mixtral. value_of_70b: of values in q3_k and q4_k of a 70B.
     down, up: of the network's second matrix, and of its first ones, by the first choice that holds.
     stacks: of tensors with a matrix for each expert, or for each head of latent attention.
+    by_tensor: down goes by the number of such tensors, of which layers with shared experts have two.
     """
 
     most: str
@@ -86,6 +88,7 @@ class Mix(NamedTuple):
     down: tuple[Choice, ...] = ()
     up: tuple[Choice, ...] = ()
     stacks: str = ""
+    by_tensor: bool = False
 
 
 def _mix(fields: Mapping[str, Any]) -> Mix:
@@ -134,10 +137,11 @@ BY_LAYER = {"value", "down", "up"}
 
 
 class Stacked(NamedTuple):
-    """A stack: the number of its layers, and the place of each one with values among such layers."""
+    """A stack: its number of layers, the place of each with values among these, of its first network."""
 
     n_layers: int
     values: Mapping[int, int]
+    networks: Mapping[int, int]
 
 
 class MixedModel:
@@ -191,7 +195,8 @@ class MixedModel:
             is_70b = (stack.n_layers, self.heads_per_key) == (LAYERS_OF_70B, QUERIES_PER_KEY_OF_70B)
             return mix.value_of_70b or chosen if is_70b and chosen in {"q3_k", "q4_k"} else chosen
         if role in BY_LAYER:
-            return self._chosen(getattr(mix, role), number, stack.n_layers)
+            i = stack.networks.get(number, number) if mix.by_tensor else number
+            return self._chosen(getattr(mix, role), i, stack.n_layers)
         by_role = {"query": mix.query, "key": mix.key, "attention_output": mix.attention_output}
         return by_role.get(role) or mix.most
 
@@ -226,8 +231,15 @@ def _stacked(layers: StoredLayers, prefix: str) -> Stacked:
     mine = [pair for pair in zip(layers, layers.facts, strict=True) if pair[0].path.startswith(prefix)]
     spans = [layers.span(layer.path) for layer, facts in mine if _has_values(facts)]
     holding = sorted(number for span in spans for number in span)
-    n_layers = sum(len(layers.span(layer.path)) for layer, _ in mine)
-    return Stacked(n_layers, {number: i for i, number in enumerate(holding)})
+    sizes = {n: 1 + _has_shared(layer.ffn) for layer, _ in mine for n in layers.span(layer.path)}
+    before = accumulate((sizes[n] for n in sorted(sizes)), initial=0)
+    networks = dict(zip(sorted(sizes), before, strict=False))
+    return Stacked(len(sizes), {number: i for i, number in enumerate(holding)}, networks)
+
+
+def _has_shared(network: FeedForward | None) -> bool:
+    """Whether a network has shared experts beside those that are chosen."""
+    return getattr(network, "shared", None) is not None
 
 
 def _has_values(facts: MixerFacts) -> bool:

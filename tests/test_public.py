@@ -202,7 +202,9 @@ EXAMPLE = re.compile(r"Example: `(.+)` is (.+)\.")
 
 RUNS = {"profile", "verify"}
 """Functions that run a model, and so wait for the second stage."""
-COUNTED = [name for name in PUBLIC if name not in RUNS]
+OF_A_SERVER = {"bench"}
+"""Functions that ask a running server: their example is in tests/commands/test_bench.py."""
+COUNTED = [name for name in PUBLIC if name not in RUNS | OF_A_SERVER]
 ON_A_MODEL = [pytest.param(name, marks=pytest.mark.long) for name in PUBLIC if name in RUNS]
 
 

@@ -77,6 +77,7 @@ def test_rows_of_a_server():
     with served() as (url, handler):
         report = bench(url, "rtx-4090", name="llama-3.1-8b", seq_len=16, new=5, batch_size=2)
     rows = report.rows
+    assert rows[0]["metric"] == "first_ms"  # the example of its docstring
     assert [(row["kind"], row["metric"], row["ask"]["batch_size"]) for row in rows] == [
         ("bench_first", "first_ms", 1),
         ("bench_token", "ms_token", 1),

@@ -51,6 +51,18 @@ def test_the_constants_are_those_of_the_script(fit_network):
     assert written["rows"] == len(RUNS)
 
 
+def test_the_page_has_the_constants():
+    page = " ".join((ROOT / "docs/predict.md").read_text(encoding="utf-8").split())
+    fitted, of = load_speeds("network")["all_reduce"], network_constants()
+    assert f"latency of {of.near_us:.1f} µs for each doubling of the ranks in a machine" in page
+    assert f"{of.hop_us:.1f} µs for each doubling of machines" in page
+    assert f"{of.mixed:.1f} times the geometric mean" in page
+    assert (
+        f"Of clusters held out it is {fitted['error']:.1%} off; 80% take {of.low:.2f} to {of.high:.2f}"
+        in page
+    )
+
+
 def test_latency_grows_by_doublings():
     """4 machines of 8: 3 doublings within, 2 between; half of 400 us beside 100 us is 2 x 200 us more."""
     constants = NetworkConstants(2.0, 20.0, 2.0, 0.8, 1.4)

@@ -78,6 +78,7 @@ def passed(phase, where, batch, length):
         phase=phase,
         batch_size=batch,
         dtype=dtype,
+        kv_dtype="fp8" if dtype == "fp8" else None,
         engine=engine,
         **plan,
         **sizes,

@@ -32,7 +32,7 @@ def question(row):
     settings = MemorySettings("serve", int(row["batch"]), int(row["input_len"]), dtype=dtype)
     model, settings = settings.stored(load(row["model"]))
     new = 1 if first else int(row["output_len"])
-    asked = PredictSettings(new, engine="trtllm", kv_read="heads", kv_dtype=settings.cache_dtype)
+    asked = PredictSettings(new, engine="trtllm", kv_read="heads", kv_dtype="fp8" if dtype == "fp8" else None)
     device = known_device(DEVICES[row["device"]]).timed
     return PredictQuestion(model, settings, device, Plan(tp=int(row["tp"])), asked)
 

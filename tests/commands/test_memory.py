@@ -11,7 +11,7 @@ from table import every_row
 PARAMS = 124_439_808
 TOTALS = {
     *("peak_bytes", "moment", "path", "parts", "beyond_bytes", "beyond", "kept_bytes", "moments", "ranks"),
-    *("fits", "fit", "change"),
+    *("fits", "verdict", "margin_bytes", "fit", "change"),
 }
 PARTS = ("weights", "gradients", "optimizer", "kept", "loss", "gathered", "temporaries", "cache")
 

@@ -168,7 +168,7 @@ def test_what_does_not_fit_is_marked(cli, predicted):
     assert predicted("predict", "llama-3.1-70b", "--device", "h100-sxm")["totals"]["fits"] is False
     out = cli("predict", "llama-3.1-70b", "--device", "h100-sxm").out
     options = ("--phase", "decode", "--device", "h100-sxm", "--fit", "devices")
-    assert f"`archcli memory MODEL {' '.join(options)}` says how many devices would do." in out
+    assert f"`archcli memory llama-3.1-70b {' '.join(options)}` says how many devices would do." in out
     assert json.loads(cli("memory", "llama-3.1-70b", *options, "--json").out)["totals"]["fit"]["value"] == 2
 
 

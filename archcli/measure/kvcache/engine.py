@@ -22,6 +22,7 @@ class InferenceEngine:
 
     serves: it allocates the cache once and writes in place, and attention of any kind is one kernel.
     formats: of weights that it reads; of none without an entry archcli knows nothing.
+    unusual: formats among them that few serve with: taken by --dtype alone.
     native_only: formats among them that it does not unpack, for devices that multiply them as they are.
     cache_dtypes: types of a cache; the first of them and the model's own need no option.
     cache_block: the tokens of a cache are a multiple of these.
@@ -36,6 +37,7 @@ class InferenceEngine:
     max_sequences: the most that a replica runs at once; None is any number.
     mixes_prompts: it runs prompts in one pass with the tokens of other sequences.
     reserves: what else it takes memory for; the wing `serving` knows it.
+    margin: bytes that it was seen to take beyond the count; of training shares of the count.
     """
 
     name: EngineName = "none"
@@ -56,6 +58,15 @@ class InferenceEngine:
     mixes_prompts: bool = False
     mxfp4_experts: tuple[int, ...] = ()
     reserves: Any = None
+    unusual: tuple[str, ...] = ()
+    margin: int = 0
+    training_margin: float = 0.0
+    adapters_margin: float = 0.0
+
+    @property
+    def offered(self) -> set[str]:
+        """The formats that people serve with."""
+        return {*self.formats} - {*self.unusual}
 
     def without_padding(self) -> InferenceEngine:
         """The engine without the padding of its mxfp4 experts."""

@@ -111,7 +111,8 @@ class Quantization(Format):
     mapping. Of the `rules` the last that names a matrix decides on it. Norms, biases and adapters keep the
     dtype, or have that of `rest`. `native` numbers are multiplied as they are where a device can. `unknown`
     names a form whose bytes are not known, such as vptq: no question about bytes is answered then. `label`
-    is what a file calls its form: GPTQ, 4 bits in groups of 128. It changes nothing. GPTQ,
+    is what a file calls its form: GPTQ, 4 bits in groups of 128. It changes nothing. `cache` is the dtype
+    that a file has scales for, of keys and values: engines keep the cache in it. GPTQ,
     arXiv:2210.17323: {bits: 4, group_size: 128, zero_bits: 4}. NF4 of QLoRA, arXiv:2305.14314: {bits: 4,
     group_size: 64, scale_bits: 8, second_group_size: 256}.
     """
@@ -124,6 +125,7 @@ class Quantization(Format):
     native: Literal["fp8", "int8", "nvfp4", "mx"] | None = None
     unknown: str = ""
     label: str = ""
+    cache: Literal["fp8", "int8", "nvfp4"] | None = None
 
     @property
     def unpacked(self) -> str | None:

@@ -4,7 +4,8 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
-from archcli.wings.serving.memory.answers.changes import FORMATS
+from archcli.wings.serving.devices.engines import load_engine
+from archcli.wings.serving.memory.answers.changes import FORMATS, RARE
 
 ASKED = [
     ("llama-3.1-70b", {"phase": "serve", "seq_len": 4096}, "48GB", "a100-sxm-40gb"),
@@ -16,16 +17,18 @@ ASKED = [
 
 
 def fitting(model, asked, **memory):
-    """The bytes that each format needs in which the model fits."""
+    """The bytes that each usual format needs in which the model fits: of vLLM, else of any engine."""
     needed = {}
     for name in FORMATS:
         try:
-            totals = archcli.count_memory(model, **asked, **memory, dtype=name).totals
+            report = archcli.count_memory(model, **asked, **memory, dtype=name)
         except ArchError:
             continue
-        if totals["fits"]:
-            needed[name] = totals["peak_bytes"]
-    return needed
+        if report.totals["fits"] and name not in RARE:
+            other = "" if name in load_engine("vllm")["formats"] else f" --engine {report.inputs['engine']}"
+            needed[f"--dtype {name}{other}"] = report.totals["peak_bytes"]
+    of_vllm = {change: size for change, size in needed.items() if "--engine" not in change}
+    return of_vllm or needed
 
 
 @pytest.mark.long
@@ -34,8 +37,7 @@ def fitting(model, asked, **memory):
 def test_the_named_format_is_the_largest_that_fits(model, asked, memory, device):
     change = archcli.count_memory(model, **asked, memory=memory).totals["change"]
     known = fitting(model, asked, memory=memory)
-    name = change["change"].removeprefix("--dtype ")
-    assert known[name] == max(known.values()) == change["peak_bytes"]
+    assert known[change["change"]] == max(known.values()) == change["peak_bytes"]
 
 
 @pytest.mark.long
@@ -50,8 +52,8 @@ def test_predict_names_what_memory_finds(model, asked, memory, device):
     if predicted["fits"] or not known:
         assert predicted["change"] is None
         return
-    name = predicted["change"]["change"].removeprefix("--dtype ")
-    assert known[name] == max(known.values()) == predicted["change"]["peak_bytes"]
+    change = predicted["change"]
+    assert known[change["change"]] == max(known.values()) == change["peak_bytes"]
 
 
 def test_what_fits_needs_no_other_format():
@@ -70,3 +72,27 @@ def test_gpt_oss_fits_a_card_as_published(memory):
     cached = 12 * (20_000 + 128 + 16) * 2 * 8 * 64 * 2
     assert report.totals["parts"]["cache"] == cached
     assert not archcli.count_memory("gpt-oss-20b", **asked, dtype="bf16").totals["fits"]
+
+
+def test_hints_stay_within_the_engine_cheapest_first():
+    """DeepSeek-V3 with 32 sequences of 32k on 8 H200: a cache in fp8 fits, and 4 bits would, too."""
+    asked = {"phase": "decode", "batch_size": 32, "seq_len": 32_768}
+    change = archcli.count_memory("deepseek-v3", **asked, device="8xh200-sxm").totals["change"]
+    assert change["change"] == "--kv-dtype fp8"
+    words = "--phase decode --batch-size 32 --seq-len 32768 --device 8xh200-sxm --kv-dtype fp8"
+    assert change["command"] == f"archcli memory deepseek-v3 {words}"
+    assert archcli.count_memory("deepseek-v3", **asked, device="8xh200-sxm", kv_dtype="fp8").totals["fits"]
+    predicted = archcli.predict("deepseek-v3", "8xh200-sxm", phase="decode", batch_size=32, past=32_768)
+    assert predicted.totals["change"]["change"] == "--kv-dtype fp8"
+    assert predicted.totals["fitting_plan"] == "--dp 2 --tp 4 --ep 8"
+    assert not any("MODEL" in note for note in predicted.notes)
+
+
+def test_a_named_engine_is_offered_its_own_formats_alone():
+    """SGLang reads GGUF, which few serve with: q6_k by --dtype alone, and never another engine."""
+    totals = archcli.fit("deepseek-r1", "8xh200-sxm", engine="sglang").totals
+    assert totals["smaller"]["format"] == "awq-int4"
+    stated = archcli.fit("llama-3.1-8b", "rtx-4090", engine="sglang", dtype="q6_k").totals
+    assert (stated["format"], stated["engine"]) == ("q6_k", "sglang")
+    memory = {"memory": "5GiB", "engine": "vllm"}
+    assert archcli.count_memory("llama-3.1-8b", "decode", **memory, seq_len=4096).totals["change"] is None

@@ -144,10 +144,10 @@ def test_the_heading_and_a_note_say_how_weights_are_multiplied(form, device):
 @pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(("device", "computed"), [("rtx-3090", "bf16"), ("t4", "fp16"), ("mi210", "bf16")])
 def test_fp8_without_its_peak_is_read_as_stored_and_multiplied_in_16_bits(device, computed):
-    """A byte a number of weights and cache is read; a prompt takes as long as in 16 bits."""
+    """A byte a number of weights is read, two of the cache; a prompt takes as long as in 16 bits."""
     asked = {"phase": "decode", "seq_len": 2048, "batch_size": 4}
     found = archcli.predict("llama-3.1-8b", device, dtype="fp8", **asked)
-    assert f"fp8, computed in {computed}, vllm, cache in fp8" in found.title
+    assert f"fp8, computed in {computed}, vllm, on {device}" in found.title
     memory = archcli.count_memory("llama-3.1-8b", device=device, dtype="fp8", **asked)
     assert found.totals["needed_bytes"] == memory.totals["peak_bytes"] + memory.totals["beyond_bytes"]
     # of a token's step all is read but the table of tokens

@@ -62,6 +62,10 @@ OF_COMPUTING = re.compile(r"^(act|kv|bnb_4bit)_|compute|input|output|cache")
 """Keys that say how a model computes, or keeps its cache."""
 
 
+OF_CACHES = ("fp8", "int8", "nvfp4")
+"""Types of a cache that a file has scales for."""
+
+
 class Storage(NamedTuple):
     """A model's `quantization` as a YAML would state it, None where nothing is packed; and notes."""
 
@@ -86,8 +90,20 @@ def storage(config: Config, model: Model, weights: WeightMap | None) -> Storage:
         return _unknown(config, f"it gives more than {MOST_RULES:,} rules")
     if quantization is not None:
         quantization |= {"native": scheme.native} if scheme.native else {}
-        quantization |= {"label": shorten(scheme.about, LONGEST_FORM)}
+        quantization |= {"label": shorten(scheme.about, LONGEST_FORM), **_cache(config.data)}
     return Storage(quantization, (*_notes(scheme, model, weights), *_unread(config)))
+
+
+def _cache(data: Mapping[str, Any]) -> dict[str, str]:
+    """The dtype of the cache by a file of modelopt or compressed-tensors, as a field; empty without one."""
+    inner = data.get("quantization")
+    levels = [data, inner] if isinstance(inner, dict) else [data]
+    schemes = [scheme for level in levels if isinstance(scheme := level.get("kv_cache_scheme"), dict)]
+    names = [str(level.get("kv_cache_quant_algo")).lower() for level in levels]
+    names += [
+        f"{'fp' if scheme.get('type') == 'float' else 'int'}{scheme.get('num_bits')}" for scheme in schemes
+    ]
+    return {"cache": dtype} if (dtype := next((name for name in names if name in OF_CACHES), "")) else {}
 
 
 def _unread(config: Config) -> Iterator[str]:

@@ -115,7 +115,7 @@ const fitTable = (data, states) => {
     const value = state.model.at(state.sizes);
     const [weights, cache] = [value(state.model.figures.bytes), state.now.cache];
     const now = weights === null ? "" : written(weights + (cache ?? 0n), "bytes");
-    const fit = row.fits ? [row.format, exact(row.context)] : [row.fits === null ? row.words : "none fits", ""];
+    const fit = row.fits ? [row.format + (row.verdict === "tight" ? ", tight" : ""), exact(row.context)] : [row.fits === null ? row.words : "none fits", ""];
     return [...(several ? [row.model] : []), row.device, row.memory === null ? "" : written(row.memory, "bytes"), ...fit, now];
   });
   return tableOf(head, rows);

@@ -26,6 +26,7 @@ from archcli.wings.running.profile.summary import (
     uncounted_calls,
 )
 from archcli.wings.running.recording.own import ModuleRun
+from archcli.wings.serving.api.engine import engine_of
 from archcli.wings.serving.api.known_device.known import device_memory
 
 if TYPE_CHECKING:
@@ -255,7 +256,8 @@ def _memory(call: OwnCall, question: ModuleQuestion) -> Report:
     from archcli.wings.running.runtime.own.run import run_module
 
     device = device_memory(question.device, question.memory)
-    return memory_report(run_module(call, memory=True), question.optimizer, device)
+    margin = engine_of("none").training_margin
+    return memory_report(run_module(call, memory=True), question.optimizer, device, margin)
 
 
 def _profiled(call: OwnCall, question: ModuleQuestion) -> Report:

@@ -10,7 +10,8 @@ from archcli.measure.report import Report, Table, facts
 from archcli.units import binary_bytes
 from archcli.wings.running.profile.summary import module_report
 from archcli.wings.running.recording.own import ModuleRun, StepMemory
-from archcli.wings.serving.memory.answers.headline import fits_in_words
+from archcli.wings.serving.memory.answers.headline import verdict_in_words
+from archcli.wings.serving.memory.answers.verdict import verdict_of_bytes
 from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.memory.training.optimizers import (
     OPTIMIZERS,
@@ -27,8 +28,11 @@ NEEDS_MATRICES = "muon"
 """Muon takes only matrices within layers, and a torch module does not say which weights these are."""
 
 
-def memory_report(run: ModuleRun, name: str, device: DeviceMemory | None) -> Report:
-    """The report of `archcli memory` on a module. Raises ArchError for Muon."""
+def memory_report(run: ModuleRun, name: str, device: DeviceMemory | None, margin: float) -> Report:
+    """The report of `archcli memory` on a module. Raises ArchError for Muon.
+
+    margin: the share of the peak that trainers were seen to take beyond it.
+    """
     step = run.memory or StepMemory()
     trains = run.phase == "train"
     states = _states(step, name) if trains else OptimizerBytes(0, 0, 0)
@@ -36,6 +40,7 @@ def memory_report(run: ModuleRun, name: str, device: DeviceMemory | None) -> Rep
     whole = max(step.peak, step.end + int(states.temporaries)) + int(states.device)
     totals = {**_totals(step), "optimizer_bytes": int(states.device), "with_optimizer_bytes": whole}
     totals["fits"] = None if device is None else whole <= device.memory_bytes
+    totals["verdict"] = verdict_of_bytes(device, whole, int(margin * whole) if trains else 0)
     inputs: dict[str, Any] = {"optimizer": name} if trains else {}
     if device is not None:
         inputs |= {"device": device.name, "memory_bytes": device.memory_bytes}
@@ -59,7 +64,7 @@ def _headline(run: ModuleRun, totals: Mapping[str, Any], whole: int, device: Dev
     weights = f"{binary_bytes(totals['parts']['weights'])} of weights"
     if device is None:
         return f"{peak}, {weights}"
-    return f"{fits_in_words(device, fits=totals['fits'])}: {peak}, {weights}"
+    return f"{verdict_in_words(device, verdict=totals['verdict'])}: {peak}, {weights}"
 
 
 def _states(step: StepMemory, name: str) -> OptimizerBytes:

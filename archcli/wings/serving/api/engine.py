@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Any, get_args
@@ -10,15 +10,16 @@ from typing import Any, get_args
 from archcli.errors import ArchError, either
 from archcli.measure.kvcache.engine import CACHING, NO_ENGINE, InferenceEngine
 from archcli.modules import Model
-from archcli.modules.models.layers import LayerIndex
 from archcli.modules.attention.mixer import mixers
+from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.arguments import EngineName
 from archcli.modules.spec.trace import outline
 from archcli.modules.stored.formats import GGUF, PAIR, is_format, stored_format
 from archcli.modules.stored.mixes import TABLE
 from archcli.modules.stored.quantization import Quantization
 from archcli.modules.stored.words import in_engine
-from archcli.wings.serving.devices.engines import load_engine
+from archcli.units import parse_bytes
+from archcli.wings.serving.devices.engines import load_engine, runs_on
 from archcli.wings.serving.memory.answers.changes import FORMATS, OF_MACS, RARE
 from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.memory.reserved.reserves import by_memory, read_reserves
@@ -62,12 +63,19 @@ def engine_of(
         mixes_prompts=facts.get("mixes_prompts", False),
         mxfp4_experts=tuple(facts.get("mxfp4_experts", ())),
         reserves=read_reserves(facts, memory_bytes),
+        unusual=_in_full(facts.get("unusual", ())),
+        margin=parse_bytes(facts.get("margin", "0B")),
+        training_margin=facts.get("training_margin", 0.0),
+        adapters_margin=facts.get("adapters_margin", 0.0),
     )
 
 
 def formats_of(name: EngineName) -> tuple[str, ...]:
     """The formats of weights that an engine reads; `gguf` in its file stands for all of llama.cpp's."""
-    listed: list[str] = load_engine(name)["formats"]
+    return _in_full(load_engine(name)["formats"])
+
+
+def _in_full(listed: Iterable[str]) -> tuple[str, ...]:
     return tuple(chain.from_iterable(GGUF if it == "gguf" else (it,) for it in listed))
 
 
@@ -138,7 +146,8 @@ def run_by_engine(
     if chunk is not None and load_engine(engine.name)["window_extra"] == OF_CHUNK:
         engine = replace(engine, window_extra=int(chunk))
     # eager torch keeps the cache in the dtype in which it computes
-    cache_dtype = kv_dtype or (settings.cache_dtype if engine.serves else None)
+    keeps = engine.serves and settings.cache_dtype in engine.cache_dtypes
+    cache_dtype = kv_dtype or (settings.cache_dtype if keeps else None)
     split = tuple(card.memory_bytes for card in device.unlike) if device is not None else ()
     return replace(settings, engine=engine, chunk=chunk, cache_dtype=cache_dtype, split=split)
 
@@ -178,35 +187,29 @@ def chosen_engine(
         if phase not in CACHING and name not in {None, "none"}:
             what = f"--engine applies to inference with a cache only, and the phase is {phase}"
             raise ArchError(what, "leave --engine out")
-        return NO_ENGINE
+        return engine_of("none")
     usual: EngineName = "vllm" if device is None else device.usual_engine
     memory_bytes = None if device is None else device.memory_bytes
+    platform = "" if device is None else device.platform
     if name is None:
-        readers = list(_readers(model, usual, kv_dtype))
-        running = [reader for reader in readers if _runs_on(reader, device)]
-        if readers and not running and model.quantization is not None:
+        readers = list(_readers(model, usual, kv_dtype, platform))
+        if not readers and model.quantization is not None and any(_readers(model, usual, kv_dtype)):
             _refuse_format(engine_of(usual), model, [], device)
-        usual = next(iter(running), usual)
+        least: EngineName = usual if runs_on(usual, platform) else "llamacpp"
+        usual = next((reader for reader in readers if load_engine(reader)["serves"]), least)
     kinds = {mixer.kind for _, mixer in mixers(model) if hasattr(mixer, "kind")}
     engine = engine_of(name or usual, memory_bytes, kinds)
     if device is None or device.stated:
         # which kernels run, and so what they pad, is a matter of the device
         engine = engine.without_padding()
     if name is None:
+        check_runs(engine, model, kv_dtype, device)
         return engine
-    others = list(_readers(model, usual))
-    # of a format that no engine is known to read nothing can be said, but of ExLlama's
-    if name != "none" and name not in others and (others or stored_elsewhere(model.stored_as)):
-        _refuse_format(engine, model, others)
+    if name != "none":
+        check_runs(engine, model, kv_dtype, device, is_named=True)
     if model.stored_as in engine.native_only:
         _check_multiplied(engine, model, device)
     return engine
-
-
-def _runs_on(name: EngineName, device: DeviceMemory | None) -> bool:
-    """Whether an engine runs on a kind of device: MLX on Macs alone."""
-    families = load_engine(name).get("families")
-    return device is None or device.stated or families is None or device.family in families
 
 
 def stored_elsewhere(stored_as: str) -> str:
@@ -234,6 +237,42 @@ def _refuse_format(
     raise ArchError(f"{engine.title} does not read weights in {named}{where}", "; or ".join(hints))
 
 
+def version_notes(engine: InferenceEngine, device: DeviceMemory | None) -> Iterator[str]:
+    """A note where this version of a named engine does not run on the device, as an older one may have."""
+    if device is not None and not runs_on(engine.name, device.platform):
+        version = f"{engine.title} {load_engine(engine.name)['version']}"
+        yield f"{version} does not run on {device.name}: an older version, or a build of one's own, may."
+
+
+def check_runs(
+    engine: InferenceEngine,
+    model: Model,
+    kv_dtype: str | None,
+    device: DeviceMemory | None,
+    *,
+    is_named: bool = False,
+) -> None:
+    """Raise ArchError for a format that the engine does not read, or a device that it does not run on so.
+
+    Of a format that no engine is known to read nothing can be said, but of ExLlama's; of a named engine
+    `version_notes` says where this version does not run.
+    """
+    there = "" if device is None else device.platform
+    known = list(_readers(model, "vllm"))
+    if is_named and engine.name not in known and (known or stored_elsewhere(model.stored_as)):
+        _refuse_format(engine, model, list(_readers(model, "vllm", None, there)))
+    wanted = {} if is_named else {"": ""}
+    if is_named and model.stored_as:
+        wanted[model.stored_as] = f" with weights in {model.stored_as}"
+    if kv_dtype is not None:
+        wanted[f"{kv_dtype} cache"] = f" with a cache in {kv_dtype}"
+    for what, in_words in wanted.items():
+        if device is not None and not runs_on(engine.name, there, what):
+            others = list(_readers(model, device.usual_engine, kv_dtype, there))
+            hint = f"--engine {either(others)}" if others else "another format, or another device"
+            raise ArchError(f"{engine.title} does not run on {device.name}{in_words}", hint)
+
+
 def _check_multiplied(engine: InferenceEngine, model: Model, device: DeviceMemory | None) -> None:
     """Raise ArchError on a device that does not multiply a format which the engine does not unpack."""
     from archcli.wings.serving.predict.constants import PEAKS  # of such formats alone
@@ -247,10 +286,14 @@ def _check_multiplied(engine: InferenceEngine, model: Model, device: DeviceMemor
         raise ArchError(f"{what} {product.needed}", f"--engine {either(others)}")
 
 
-def _readers(model: Model, usual: EngineName, kv_dtype: str | None = None) -> Iterator[EngineName]:
-    """The engines that read a model's weights and keep a type of cache, the usual one first."""
+def _readers(
+    model: Model, usual: EngineName, kv_dtype: str | None = None, platform: str = ""
+) -> Iterator[EngineName]:
+    """The engines that read a model's weights and keep a type of cache on a platform, the usual one first."""
     for name in dict.fromkeys((usual, "vllm", "llamacpp", *get_args(EngineName)[1:])):
-        if _reads(name, as_converted(model, name)) and _keeps(load_engine(name), kv_dtype):
+        converted = as_converted(model, name)
+        there = (runs_on(name, platform, what) for what in ("", converted.stored_as, f"{kv_dtype} cache"))
+        if _reads(name, converted) and _keeps(load_engine(name), kv_dtype) and all(there):
             yield name
 
 

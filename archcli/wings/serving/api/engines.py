@@ -20,9 +20,11 @@ MEANINGS = {
     "serves": "the cache is allocated once, and attention of any kind is one kernel",
     "fuses": "",
     "graphs": "passes whose kernels are launched together",
-    "families": "kinds of devices that it runs on",
     "formats": "of weights that it reads; gguf are all of llama.cpp's",
     "converted": "published forms, and what experts in them become in its files",
+    "runs_on": "sm_75 is that compute capability or a later one; else an architecture, or a maker and a kind",
+    "formats_on": "devices on which a format or a cache runs, where not on all of these",
+    "unusual": "formats that few serve with: never offered, taken by --dtype alone",
     "native_only": "formats that it does not unpack: on devices that multiply them as they are",
     "cache_dtypes": "types of the cache",
     "cache_pairs": "keys and values may have two types, --kv-dtype q8_0:q4_0",
@@ -40,6 +42,9 @@ MEANINGS = {
     "block_pages": "of compressed attention: tokens of a page of keys, windows and open blocks",
     "max_sequences": "sequences that a replica runs at once at most, by the memory of a device",
     "mixes_prompts": "prompts run in one pass with the tokens of other sequences",
+    "margin": "bytes that it was seen to take beyond the count, at most: with less left a model is tight",
+    "training_margin": "the same of trainers, as a share of the count",
+    "adapters_margin": "where adapters are trained, as a share of activations and temporaries",
     "utilization": "the share of a device's memory that it takes",
     "mxfp4_experts": "multiples to which experts in mxfp4 are padded: the model's width, that of an expert",
     "recurrent_dtype": "of recurrent states; without it, and of inputs of convolutions, the model's dtype",
@@ -166,6 +171,8 @@ def _facts(facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _plain(value: Any) -> Any:
     """A value as a cell of a table: lists and mappings as text."""
     if isinstance(value, Mapping):
+        if any(isinstance(places, list) for places in value.values()):
+            return "; ".join(f"{key}: {', '.join(places)}" for key, places in value.items())
         # of memories, 8,192 from 70GiB; else what has a name
         return ", ".join(
             f"{part:,} from {key}" if isinstance(part, int) and key[0].isdigit() else f"{part} for {key}"

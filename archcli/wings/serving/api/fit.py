@@ -14,6 +14,7 @@ from archcli.measure.report import Report
 from archcli.units import Taken
 from archcli.wings.serving.api.fitting.question import FitOptions, inputs_of, list_question, question_of
 from archcli.wings.serving.api.fitting.verdict import fit_model
+from archcli.wings.serving.api.pasted import with_commands
 from archcli.wings.serving.devices.budget import is_device
 
 if TYPE_CHECKING:
@@ -72,9 +73,12 @@ def _model(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Read
         from archcli.wings.serving.api.fitting.machine import this_device  # of this machine alone
 
         options = replace(options, device=this_device())
-    return subject.judged(
-        "fit", lambda: subject.named(fit_model(options.question(subject), verbose=options.verbose), options)
-    )
+
+    def answer() -> Report:
+        report = fit_model(options.question(subject), verbose=options.verbose)
+        return subject.named(with_commands(report, "fit", subject, options), options)
+
+    return subject.judged("fit", answer)
 
 
 def _placed(options: FitOptions) -> FitOptions | None:

@@ -27,7 +27,7 @@ from archcli.api.asking.options import (
 )
 from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
-from archcli.errors import ArchError
+from archcli.errors import ArchError, either
 from archcli.measure.kvcache.engine import NO_ENGINE
 from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import as_asked
@@ -35,11 +35,19 @@ from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.values import ZeroOrMore
 from archcli.modules.stored.dtypes import WeightsDtypeName
-from archcli.wings.serving.api.engine import as_converted, run_by_engine, share_of, take_format
+from archcli.wings.serving.api.engine import (
+    as_converted,
+    run_by_engine,
+    share_of,
+    take_format,
+    version_notes,
+)
 from archcli.wings.serving.api.known_device.known import device_memory, known_gpus
 from archcli.wings.serving.api.known_device.machines import Machines, NodesOption
 from archcli.wings.serving.api.offload import OffloadOptions
-from archcli.wings.serving.api.plan_options import WHOLE, PlanOptions
+from archcli.wings.serving.api.pasted import with_commands
+from archcli.wings.serving.api.plan_options import WHOLE, Free, PlanOptions
+from archcli.wings.serving.devices.engines import runs_on
 from archcli.wings.serving.memory.answers.question import Fit, MemoryQuestion, check_question
 from archcli.wings.serving.memory.answers.report import count_memory as count
 from archcli.wings.serving.memory.plan import DeviceMemory
@@ -56,8 +64,8 @@ Phase = Annotated[
 ComputedDtype = Annotated[
     WeightsDtypeName | None,
     Option(
-        "Of weights and activations: bf16, fp16, fp32; or a format of the weights alone: q4_k_m, nf4-double. "
-        "[default: of inference the form that the weights are published in, else bf16]",
+        "bf16, fp16, fp32, or a format of the weights alone: q4_k_m. [default: of inference as published, "
+        "else bf16]",
         metavar="TYPE",
         reads="text",
         completes="dtypes",
@@ -81,6 +89,10 @@ Memory = Annotated[
     Size,
     Option("Memory in place of a device: 80GiB, 24GB.", metavar="SIZE", reads="text"),
 ]
+
+
+MEASURED = "Explain measured bytes: cache:6GiB, weights:14GiB, 21GiB in all."
+MeasuredBytesOption = Annotated[str | None, Option(MEASURED, metavar="[PART:]SIZE", reads="text")]
 
 
 DEFAULT_PHASE: MemoryPhase = "train"
@@ -117,6 +129,8 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions):
     utilization: Utilization = None
     new: MoreTokens = 0
     gradients: Gradients = None
+    free: Free = None
+    measured_bytes: MeasuredBytesOption = None
 
     def __post_init__(self) -> None:
         """Read a word such as 4bit as the users of the engine mean it."""
@@ -139,7 +153,7 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions):
 
     def question(self, loaded: Model) -> MemoryQuestion:
         """The question about a loaded model."""
-        device = device_memory(self.device, self.memory, Machines.of(self.nodes))
+        device = device_memory(self.device, self.memory, Machines.of(self.nodes), self.free)
 
         def again(**options: Any) -> MemoryQuestion:
             return replace(self, **options).question(loaded)
@@ -188,14 +202,33 @@ def memory_report(
         # reads a file for each device of the package, so only where the fewest devices are looked for
         devices=_gpus(question, options) if options.fit == "devices" and question.device is None else (),
         serving=options.serving(subject.model),
+        measured=_measured(options.measured_bytes),
     )
-    return subject.named(report, options)
+    notes = version_notes(question.settings.engine or NO_ENGINE, question.device)
+    report = replace(report, notes=(*report.notes, *notes))
+    return subject.named(with_commands(report, "memory", subject, options), options)
+
+
+def _measured(text: str | None) -> tuple[str, int] | None:
+    """The part and the bytes of `cache:5.98GiB`, of `80GiB` alone all. Raises ArchError for others."""
+    if text is None:
+        return None
+    from archcli.wings.serving.devices.budget import size_of  # of measured bytes alone
+    from archcli.wings.serving.memory.answers.measured_bytes import LEFT
+
+    part, _, size = text.rpartition(":")
+    if part not in {"", *LEFT}:
+        raise ArchError(
+            f"--measured-bytes {text}: {part} is no part", f"{either(list(LEFT))}, as cache:5.98GiB"
+        )
+    return part or "all", size_of("--measured-bytes", size)
 
 
 def _gpus(question: MemoryQuestion, options: MemoryOptions) -> tuple[DeviceMemory, ...]:
     """All known GPUs, each with the memory that the question's engine takes."""
     engine = question.settings.engine or NO_ENGINE
-    return tuple(gpu.taken_by(engine, options.utilization) for gpu in known_gpus())
+    there = (gpu for gpu in known_gpus() if runs_on(engine.name, gpu.platform))
+    return tuple(gpu.taken_by(engine, options.utilization) for gpu in there)
 
 
 @takes_modules("memory")

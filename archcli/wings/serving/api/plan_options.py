@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from archcli.api.asking.options import Dp, Ep, Pp, Sp, Tp
+from archcli.api.asking.options import Dp, Ep, Pp, Size, Sp, Tp
 from archcli.api.asking.question import Option, count_option, part
 from archcli.errors import ArchError, quote, suggest
 from archcli.modules.spec import arguments
@@ -61,6 +61,8 @@ def _degrees(value: Any) -> Mapping[str, Any]:
 
 Degrees = Annotated[Mapping[str, Any] | None, Conversion("a mapping from names", _degrees)]
 """In Python: degrees of parallelism as a dict, in place of single arguments."""
+
+Free = Annotated[Size, Option("What is free of each device: 22GiB.", metavar="SIZE", reads="text")]
 
 
 @dataclass(frozen=True, kw_only=True)

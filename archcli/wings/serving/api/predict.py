@@ -33,11 +33,12 @@ from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import PaceText
 from archcli.modules.spec.values import AboveZero
 from archcli.modules.stored.dtypes import WeightsDtypeName
-from archcli.wings.serving.api.engine import as_converted, run_by_engine, take_format
+from archcli.wings.serving.api.engine import as_converted, run_by_engine, take_format, version_notes
 from archcli.wings.serving.api.known_device.known import KnownDevice, known_device
 from archcli.wings.serving.api.known_device.machines import Machines, NetworkOptions
 from archcli.wings.serving.api.offload import OffloadOptions
-from archcli.wings.serving.api.plan_options import WHOLE, PlanOptions
+from archcli.wings.serving.api.pasted import with_commands
+from archcli.wings.serving.api.plan_options import WHOLE, Free, PlanOptions
 from archcli.wings.serving.devices.engines import load_engine
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.plan import Plan
@@ -73,9 +74,8 @@ New = Annotated[
 ComputedDtype = Annotated[
     WeightsDtypeName | None,
     Option(
-        "bf16, fp16, fp32; fp8: matrices and the cache, all else in bf16; or a format of the weights "
-        "alone: q4_k_m, awq-int4. [default: of inference the form that weights are published in, else bf16, "
-        "or fp16 on a device that lacks bf16]",
+        "bf16, fp16, fp32, or a format of the weights alone: fp8, q4_k_m. [default: of inference as "
+        "published, else bf16, or fp16 on a device that lacks bf16]",
         metavar="TYPE",
         reads="text",
         completes="dtypes",
@@ -157,6 +157,7 @@ class PredictOptions(NetworkOptions, OffloadOptions, PlanOptions, MediaOptions):
     utilization: Utilization = None
     optimizer: Optimizer = "adamw-mixed"
     gradients: Gradients = None
+    free: Free = None
 
     def __post_init__(self) -> None:
         """Replace a word such as 4bit by the format that users of the engine mean by it."""
@@ -196,7 +197,7 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     if (asking.phase, asking.dtype) == ("train", FP8):
         raise ArchError("predict does not support training in fp8", "--dtype bf16")
     machines = Machines.of(asking.nodes, asking.network)
-    known = known_device(asking.device, asking.calibrate, machines)
+    known = known_device(asking.device, asking.calibrate, machines, asking.free)
     usual = known.timed.memory.usual_dtype
     model = as_asked(loaded, asking.dtype, trains=asking.phase == "train")
     model, settings = replace(asking, dtype=asking.dtype or usual).settings().stored(model, usual)
@@ -269,7 +270,10 @@ def _check_chosen(plan: Plan) -> None:
 
 def predict_report(subject: Subject, question: PredictQuestion, options: PredictOptions) -> Report:
     """The report on a loaded model."""
-    return subject.named(predict_times(question, curve=options.curve, what_fits=options.fit), options)
+    report = predict_times(question, curve=options.curve, what_fits=options.fit)
+    notes = version_notes(question.settings.engine or NO_ENGINE, question.device.memory)
+    report = replace(report, notes=(*report.notes, *notes))
+    return subject.named(with_commands(report, "predict", subject, options), options)
 
 
 @asks(PredictOptions)

@@ -38,7 +38,7 @@ class Budget(NamedTuple):
     memory_bytes: of each, with its certainty (A, B, C) and source.
     kind: gpu, tpu, accelerator or cpu.
     architecture, link: such as sm_90 and nvlink; empty where unknown.
-    datasheet: the other figures of a named device.
+    datasheet: the other figures of a named device. free_bytes: of this machine's RAM, now.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Budget(NamedTuple):
     architecture: str = ""
     link: str = ""
     datasheet: Datasheet | None = None
+    free_bytes: int | None = None
 
     @property
     def total_bytes(self) -> int:
@@ -199,18 +200,25 @@ def _of_processor(count: int) -> Budget:
     if available is None:
         what = f"{LOCAL}: this machine has no GPU that CUDA sees and does not say what memory is available"
         raise ArchError(what, "state it: --memory 16GiB")
-    return Budget(processor() or "CPU", 1, available, "A", OF_SYSTEM, "cpu")
+    cores, _, model = processor().partition(" x ")
+    name = f"{cores} cores of {model}" if model else "CPU"
+    return Budget(name, 1, available, "A", OF_SYSTEM, "cpu", free_bytes=available)
 
 
-def _of_size(memory: str | int) -> Budget:
+def size_of(option: str, size: str | int) -> int:
+    """The bytes of an option such as --free 20GiB. Raises ArchError for an amount without a unit."""
+    return _of_size(size, option).memory_bytes
+
+
+def _of_size(memory: str | int, option: str = "--memory") -> Budget:
     if not isinstance(memory, str):
         count, size, name = 1, memory, f"{memory:,} bytes"
     else:
         count, name = split_count(_bare_size(memory))
         if FORGOT_UNIT.fullmatch(name):
             hint = f"write {name}GB (powers of 1,000) or {name}GiB (powers of 1,024)"
-            raise ArchError(f"--memory {name} has no unit", hint)
+            raise ArchError(f"{option} {name} has no unit", hint)
         size = parse_bytes(name)
     if size < 1:
-        raise ArchError(f"--memory {name} is no memory", "such as 80GiB")
+        raise ArchError(f"{option} {name} is no memory", "such as 80GiB")
     return Budget(name, count, size, "A", STATED)

@@ -107,6 +107,31 @@ def load_engine(name: str) -> Mapping[str, Any]:
     return facts
 
 
+def runs_on(name: str, platform: str, what: str = "") -> bool:
+    """Whether an engine runs on a platform, sm_86 or `Intel gpu`, or a format or `fp8 cache` there.
+
+    True where nothing is stated, and on devices of makers that no engine states.
+    """
+    facts = load_engine(name)
+    places = facts.get("formats_on", {}).get(what) if what else facts.get("runs_on")
+    if places is None or not (platform.startswith(("sm_", "gfx")) or platform in _platforms()):
+        return True
+    return any(_is_at(place, platform) for place in places)
+
+
+@cache
+def _platforms() -> frozenset[str]:
+    """The platforms that any engine states."""
+    return frozenset(place for name in engines() for place in load_engine(name).get("runs_on", ()))
+
+
+def _is_at(place: str, platform: str) -> bool:
+    """Whether a platform is the one that a fact states; of sm_80 also a later one."""
+    if place.startswith("sm_") and platform.startswith("sm_"):
+        return int(platform.removeprefix("sm_")) >= int(place.removeprefix("sm_"))
+    return place == platform
+
+
 def engine_file(name: str) -> Path:
     """The file of an engine's facts."""
     return folder() / f"{name}.yaml"

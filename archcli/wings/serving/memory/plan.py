@@ -46,6 +46,8 @@ class DeviceMemory(NamedTuple):
     per_node: devices joined by a link. of_servers: the link is one of servers.
     figures: names of the figures in its file; None without one.
     unlike: each of several unlike devices, which stages take in turn; `memory_bytes` is their mean.
+    platform: its architecture, else its maker and kind: Intel gpu; empty where unknown.
+    free_bytes: what other programs leave of each, a desktop among them; None where all of it is free.
     """
 
     name: str
@@ -61,6 +63,8 @@ class DeviceMemory(NamedTuple):
     figures: frozenset[str] | None = None
     of_servers: bool = False
     unlike: tuple[DeviceMemory, ...] = ()
+    platform: str = ""
+    free_bytes: int | None = None
 
     @property
     def usual_engine(self) -> EngineName:
@@ -85,8 +89,11 @@ class DeviceMemory(NamedTuple):
     def taken_by(self, engine: InferenceEngine, utilization: float | None = None) -> DeviceMemory:
         """The memory that an engine takes of a device; of a stated amount all, unless a share is stated."""
         share = utilization or (1.0 if self.stated else engine.utilization)
+        taken = int(self.memory_bytes * share)
+        if self.free_bytes is not None and self.free_bytes < taken:
+            taken, share = self.free_bytes, self.free_bytes / self.memory_bytes
         unlike = tuple(device.taken_by(engine, utilization) for device in self.unlike)
-        return self._replace(memory_bytes=int(self.memory_bytes * share), utilization=share, unlike=unlike)
+        return self._replace(memory_bytes=taken, utilization=share, unlike=unlike)
 
 
 @dataclass(frozen=True, slots=True)

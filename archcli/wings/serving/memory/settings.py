@@ -88,8 +88,9 @@ class MemorySettings:
         those of `media`. Raises ArchError where the model cannot be stored so.
         """
         stored, dtype = in_format(model.with_media(self.media), self.dtype, COMPUTED, computed)
-        # an engine that is asked for fp8 keeps its cache in it, too
-        cached = FP8 if self.dtype == FP8 and self.phase in CACHING else None
+        # engines keep a cache of the model's dtype, unless the file has scales for another
+        packed = stored.quantization if self.phase in CACHING else None
+        cached = None if packed is None else packed.cache
         return stored, replace(self, dtype=dtype, cache_dtype=self.cache_dtype or cached)
 
     def alone(self) -> MemorySettings:

@@ -80,7 +80,7 @@ def _curve(points: Sequence[Record], key: str, kind: str, frame: Box, what: str)
         x, y = scale.at(*place)
         fits = point["fits"]
         mark = element("circle", cx=x, cy=y, r=4, fill=LINE_COLOUR if fits else NOT_FITTING)
-        missing = "" if fits else ", does not fit"
+        missing = {"tight": ", tight", "no": ", does not fit"}.get(point["verdict"], "")
         rate = f"{place[1]:,.0f} tokens/s"
         yield titled(mark, f"{SIZES[key]} {point[key]:,}: {short(place[0], 'seconds')}, {rate}{missing}")
         label = f"{point[key]:,}{'' if fits else ' ✗'}"

@@ -11,6 +11,7 @@ from archcli.modules import Model
 from archcli.units import three_figures
 from archcli.wings.serving.memory.answers.question import check_question
 from archcli.wings.serving.memory.answers.tables import device_in_words
+from archcli.wings.serving.memory.answers.verdict import verdict_of
 from archcli.wings.serving.predict.answers.question import PredictQuestion, check_prediction
 from archcli.wings.serving.predict.answers.tables import FIGURES, HOUR, training_record
 from archcli.wings.serving.predict.prediction import Prediction
@@ -48,6 +49,7 @@ class StepTime(NamedTuple):
             "device_hours": whole["device_hours"],
             "mfu": self.prediction.mfu,
             "fits": self.fits,
+            "verdict": verdict_of(memory := self.question.memory(), memory.answer()),
             "batch_size": settings.batch_size,
             "grad_accum": settings.grad_accum,
             "recompute": settings.recompute,

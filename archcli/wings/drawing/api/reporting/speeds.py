@@ -25,7 +25,7 @@ def speeds(subject: Subject, devices: Sequence[str], engine: EngineName | None) 
 
 
 def _speed(subject: Subject, device: str, engine: EngineName | None) -> dict[str, Any]:
-    empty = {"device": device, "fits": None, "words": "", "format": "", "context": 0}
+    empty = {"device": device, "fits": None, "verdict": "unknown", "words": "", "format": "", "context": 0}
     empty |= {"memory": None, "rate": None}
     try:
         options = FitOptions(subject.model, device, engine=engine)
@@ -37,8 +37,8 @@ def _speed(subject: Subject, device: str, engine: EngineName | None) -> dict[str
         return {**empty, "words": error.problems[0].what}
     if totals["fits"] is None:
         return {**empty, "words": f"bytes of {totals['form']} are not known"}
-    fitted = {key: totals[key] for key in ("fits", "format", "context")}
+    fitted = {key: totals[key] for key in ("fits", "verdict", "format", "context")}
     memory = totals["memory_bytes"] * totals["devices"]
     if not totals["fits"]:
-        return {**empty, "fits": False, "memory": memory, "words": "does not fit"}
+        return {**empty, "fits": False, "verdict": "no", "memory": memory, "words": "does not fit"}
     return {**empty, **fitted, "memory": memory, "rate": totals["tokens_per_s"]}

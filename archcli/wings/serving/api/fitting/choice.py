@@ -14,11 +14,12 @@ from typing import Any
 
 from archcli.errors import ArchError, UnknownFormError
 from archcli.measure.kvcache.engine import NO_ENGINE
-from archcli.wings.serving.api.engine import as_converted
+from archcli.wings.serving.api.engine import as_converted, check_runs
 from archcli.wings.serving.api.fitting.forms import MIN_BITS, PUBLISHED, format_of, has_bits, is_published
 from archcli.wings.serving.memory.answers.changes import RARE, formats_by_bytes, whole_bytes
 from archcli.wings.serving.memory.answers.fit import narrowed, usual_plan
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.answers.verdict import Verdict, verdict_of
 from archcli.wings.serving.memory.inference import IN_RAM, in_ram_bytes, weight_rows
 from archcli.wings.serving.memory.offload import HostMemory
 from archcli.wings.serving.memory.plan import DeviceMemory
@@ -90,6 +91,7 @@ class Choice:
         self.fit, self.dtype, self.options = fit, dtype, options
         self.question = fit.memory(dtype=dtype, seq_len=fit.wanted[0], **options)
         self.engine = self.question.settings.engine or NO_ENGINE
+        check_runs(self.engine, self.question.model, None, self.question.device, is_named=True)
 
     @cached_property
     def format(self) -> str:
@@ -115,24 +117,43 @@ class Choice:
         """Bytes that are missing on a device or in RAM for a context; 0 or less where it fits."""
         return self.at(tokens).lacking()
 
-    def holds(self, tokens: int) -> bool:
-        """Whether a context of so many tokens fits."""
-        return self.lacking(tokens) <= 0
+    def holds(self, tokens: int, margin: int = 0) -> bool:
+        """Whether a context of so many tokens fits, with so many bytes left."""
+        return self.lacking(tokens) + margin <= 0
+
+    @cached_property
+    def promised(self) -> MemoryQuestion:
+        """The question at the most tokens of those wanted that fit."""
+        return self.at(next(filter(self.holds, self.fit.wanted), self.fit.wanted[-1]))
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict on the most tokens of those wanted that fit."""
+        return verdict_of(self.promised, self.promised.answer())
 
     @cached_property
     def context(self) -> int | None:
         """The longest context that fits, in whole blocks of the engine's cache; None where none fits."""
+        return self.longest()
+
+    @cached_property
+    def sure_context(self) -> int | None:
+        """The longest context that fits beside what the engine was seen to take beyond the count."""
+        return self.longest(self.engine.margin) if self.engine.margin else self.context
+
+    def longest(self, margin: int = 0) -> int | None:
+        """The longest context that fits with so many bytes left; None where none does."""
         block, longest = self.engine.cache_block, self.fit.longest
-        if self.holds(longest):
+        if self.holds(longest, margin):
             return longest
         # begin at a context that fits: often --context does, and bytes grow more evenly from there on
         known = (tokens // block for tokens in (*self.fit.wanted, block))
-        least = next((n for n in known if n and self.holds(n * block)), None)
+        least = next((n for n in known if n and self.holds(n * block, margin)), None)
         if least is None:
             return None
-        return block * self._most_blocks(least, -(-longest // block))
+        return block * self._most_blocks(least, -(-longest // block), margin)
 
-    def _most_blocks(self, least: int, most: int) -> int:
+    def _most_blocks(self, least: int, most: int, margin: int) -> int:
         """The most blocks of the engine's cache that fit, where `least` do and `most` do not.
 
         They are searched for with the plan of the most: bytes jump where another plan takes over.
@@ -140,11 +161,11 @@ class Choice:
         block, plan = self.engine.cache_block, self.at(self.fit.longest).plan
 
         def lacking(n: int) -> int:
-            return replace(self.question.changed(seq_len=n * block), plan=plan).lacking()
+            return replace(self.question.changed(seq_len=n * block), plan=plan).lacking() + margin
 
         blocks = narrowed(lacking, least, most) if lacking(least) <= 0 else least
-        if blocks + 1 < most and self.holds((blocks + 1) * block):
-            return narrowed(lambda n: self.lacking(n * block), blocks + 1, most)
+        if blocks + 1 < most and self.holds((blocks + 1) * block, margin):
+            return narrowed(lambda n: self.lacking(n * block) + margin, blocks + 1, most)
         return blocks
 
     @cached_property
@@ -271,7 +292,9 @@ class Formats:
 
     def _tried(self, name: str, options: Record) -> Choice | None:
         with suppress(ArchError):
-            return Choice(self.fit, None if is_published(name) else name, **options)
+            choice = Choice(self.fit, None if is_published(name) else name, **options)
+            named = is_published(name) or name == self.fit.dtype
+            return choice if named or name not in choice.engine.unusual else None
         return None
 
     def _within(self, least: float, most: float) -> list[str]:
@@ -301,11 +324,15 @@ class Formats:
             return next((self.first for tokens in fit.wanted if self.does(self.first, tokens)), None)
         if self._holds_weights(self.first, self.published_bytes) and self.does(self.first, fit.longest):
             return self.first
+        # what is packed already is taken as it is, though tight: people load no smaller form of it
+        packed = self.first.question.model.is_as_published and self.first.question.model.quantization
+        if packed and self.does(self.first, fit.wanted[0]):
+            return self.first
         # a published form of fewer bits is no worse than what it was made of
         tiers = [[it for it in self._weighing() if enough == self._has_bits(it)] for enough in (True, False)]
-        return next(
-            (it for tier in tiers for tokens in fit.wanted for it in tier if self.does(it, tokens)), None
-        )
+        tries = [(tier, tokens, sure) for tier in tiers for sure in (True, False) for tokens in fit.wanted]
+        found = (it for tier, tokens, sure in tries for it in tier if self.does(it, tokens, sure))
+        return next(found, None)
 
     def _has_bits(self, choice: Choice) -> bool:
         return choice is self.first or has_bits(choice.format, self.fit.min_bits)
@@ -320,9 +347,10 @@ class Formats:
             return Formats(fit.by_engine(rival)).best()
         return None
 
-    def does(self, choice: Choice, tokens: int) -> bool:
-        """Whether a context fits, at --min-speed or faster."""
-        return choice.holds(tokens) and (self.fit.min_speed is None or choice.rate >= self.fit.min_speed)
+    def does(self, choice: Choice, tokens: int, sure: bool = False) -> bool:
+        """Whether a context fits, surely or by the count, at --min-speed or faster."""
+        holds = choice.holds(tokens, choice.engine.margin if sure else 0)
+        return holds and (self.fit.min_speed is None or choice.rate >= self.fit.min_speed)
 
     def _weighing(self) -> Iterator[Choice]:
         """The formats whose weights fit; no pass of any other is traced.

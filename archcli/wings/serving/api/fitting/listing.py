@@ -14,7 +14,7 @@ from archcli.wings.serving.api.fitting.verdict import CONVENTION, OF_A_CHOICE, f
 
 SHOWN = 10
 """Rows printed without --verbose."""
-KEYS = ("model", "format", "fits", "context", "peak_bytes", "tokens_per_s")
+KEYS = ("model", "format", "fits", "verdict", "context", "peak_bytes", "tokens_per_s")
 OF_FILES = ("file", "bytes")
 MODEL = Column("model", "model")
 SIZES = {
@@ -73,7 +73,7 @@ def fit_all(
         try:
             rows.append(_row(entry, question))
         except UnknownFormError as error:
-            rows.append({**_misfit(entry), "fits": None})
+            rows.append({**_misfit(entry), "fits": None, "verdict": "unknown"})
             problems.append(f"{entry.name}: {error}")
         except ArchError as error:
             rows.append(_misfit(entry))
@@ -125,7 +125,9 @@ def _row(entry: Entry, question: ListQuestion) -> Record:
         return _misfit(entry)
     formats = Formats(entry.question())
     best = formats.best()
-    return _misfit(entry) if best is None else {**_of(entry), "fits": True, **best.record()}
+    if best is None:
+        return _misfit(entry)
+    return {**_of(entry), "fits": True, "verdict": best.verdict, **best.record()}
 
 
 def _is_short(entry: Entry, question: ListQuestion) -> bool:
@@ -138,7 +140,7 @@ def _of(entry: Entry) -> Record:
 
 def _misfit(entry: Entry) -> Record:
     nothing = dict.fromkeys(("format", "context", "peak_bytes"))
-    return {**_of(entry), "fits": False, **nothing, "tokens_per_s": UNKNOWN}
+    return {**_of(entry), "fits": False, "verdict": "no", **nothing, "tokens_per_s": UNKNOWN}
 
 
 def _by_size(row: Record) -> tuple[Any, ...]:

@@ -21,6 +21,7 @@ from archcli.wings.serving.api.known_device.known import device_memory
 from archcli.wings.serving.api.known_device.machines import Machines, NetworkOptions
 from archcli.wings.serving.api.memory import Memory, MemoryOptions
 from archcli.wings.serving.api.offload import OffloadOptions
+from archcli.wings.serving.api.plan_options import Free
 from archcli.wings.serving.api.predict import PredictOptions, predict_question
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.predict.answers.question import PredictQuestion
@@ -82,6 +83,7 @@ class FitOptions(NetworkOptions, OffloadOptions):
     sort: Order = "size"
     files: FilesIn = None
     verbose: Verbose = False
+    free: Free = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         """Replace a word such as 4bit by the format that users of the engine mean by it."""
@@ -121,13 +123,13 @@ class FitOptions(NetworkOptions, OffloadOptions):
         return replace(self, device=memory, memory=None)
 
 
-SHARED = ("device", "nodes", "batch_size", "engine", "kv_dtype", "utilization", *NO_OFFLOAD)
+SHARED = ("device", "nodes", "batch_size", "engine", "kv_dtype", "utilization", "free", *NO_OFFLOAD)
 """Options that memory and predict have, too."""
 
 
 def list_question(options: FitOptions, what: str) -> ListQuestion:
     """The question about many models on the device of the options."""
-    device = device_memory(options.device, None, Machines.of(options.nodes))
+    device = device_memory(options.device, None, Machines.of(options.nodes), options.free)
     if device is None:
         raise ArchError("fit needs a device to fit into", "archcli fit --device rtx-4090")
     alone = device.n_devices == 1 or device.unlike

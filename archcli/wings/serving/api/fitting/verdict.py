@@ -12,8 +12,10 @@ from archcli.measure.report import Column, Report, Table
 from archcli.units import binary_bytes, decimals_of, three_figures
 from archcli.wings.serving.api.fitting.choice import Choice, FitQuestion, Formats, Record
 from archcli.wings.serving.api.fitting.forms import has_bits, is_published
+from archcli.wings.serving.memory.answers.changes import SMALLER_CACHES
 from archcli.wings.serving.memory.answers.question import check_question
-from archcli.wings.serving.memory.answers.tables import device_in_words, plan_in_words, title
+from archcli.wings.serving.memory.answers.tables import device_in_words, memory_in_words, plan_in_words, title
+from archcli.wings.serving.memory.answers.verdict import margin_in_words, tight_note
 from archcli.wings.serving.predict.answers.limits import rate_in_words
 
 CONVENTION = (
@@ -30,8 +32,6 @@ OF_A_CHOICE = (
 )
 """Columns of a format and its figures."""
 EVERY = "every format"
-SMALLER_CACHES = ("fp8", "q8_0")
-"""Cache dtypes of half the bytes, with little loss of quality."""
 MOST_DEVICES = 8
 """The most devices that are suggested: a usual server."""
 
@@ -47,9 +47,11 @@ def fit_model(fit: FitQuestion, *, verbose: bool = False) -> Report:
     change = _change(formats, best)
     totals = {
         "fits": best is not None,
+        "verdict": "no" if best is None else best.verdict,
         "format": best and best.format,
         "engine": shown.engine.name,
         "context": best and best.context,
+        "sure_context": best and best.sure_context,
         "tokens_per_s": shown.tokens_per_s,
         "peak_bytes": shown.peak_bytes,
         "memory_bytes": shown.device.memory_bytes,
@@ -103,17 +105,22 @@ def _offload(choice: Choice) -> Record:
 
 
 def _headline(fit: FitQuestion, best: Choice | None, formats: Formats) -> str:
-    """The verdict: `fits 2 x rtx-3090 as q4_k_m with 14,080 tokens of context; 16.8 tokens/s (14 to 20)`."""
+    """The verdict: `fits 2 x rtx-3090 as q4_k_m with 14,080 tokens of context; 16.8 tokens/s (14 to 20)`.
+
+    A tight one begins with `is tight on`.
+    """
     if best is None:
         return _misfit(fit, formats)
     tokens = fit.context or best.context or 0
     longer = best.context is not None and fit.context is not None and best.context > fit.context
     up_to = f" (up to {best.context:,})" if longer else ""
     where, offload = device_in_words(best.device), _offload(best).get("offload")
+    where += f" ({memory_in_words(best.device)})" if best.device.free_bytes is not None else ""
     in_words = best.question.settings.offload.in_words if best.question.settings.offload else ""
     in_ram = f", {in_words} ({offload['options']})" if offload else ""
+    verb = "is tight on" if best.verdict == "tight" else "fits"
     return (
-        f"fits {where} as {best.format} with {tokens:,} tokens of context{up_to}{in_ram}; "
+        f"{verb} {where} as {best.format} with {tokens:,} tokens of context{up_to}{in_ram}; "
         f"{rate_in_words(best.tokens_per_s)}{_of_each(best)}"
     )
 
@@ -279,6 +286,18 @@ def _run_by(choice: Choice) -> str:
     return f"{choice.engine.title} runs it{f', with a cache in {cache}' if cache else ''}"
 
 
+def _of_margin(best: Choice | None) -> Iterator[str]:
+    """What the engine was seen to take beyond the count: the tokens that fit beside it."""
+    if best is None:
+        return
+    if best.verdict == "tight":
+        yield tight_note(best.promised, best.promised.answer())
+    sure = best.sure_context
+    if sure is not None and sure != best.context:
+        size = binary_bytes(best.engine.margin)
+        yield f"Beside {margin_in_words(best.promised)}, up to {size}, {sure:,} tokens fit."
+
+
 def _notes(fit: FitQuestion, best: Choice | None, shown: Choice, change: Record | None) -> Iterator[str]:
     if best is not None and fit.dtype is None and not has_bits(best.format, fit.min_bits):
         yield f"No form of {fit.min_bits:g} bits a weight or more fits (--min-bits)."
@@ -297,6 +316,7 @@ def _notes(fit: FitQuestion, best: Choice | None, shown: Choice, change: Record 
 
         yield from offload_notes(shown.question, offload)
         yield from rate_notes(shown.question.settings)
+    yield from _of_margin(best)
     yield from context_notes(shown.question.model, fit.context or 0)
     if change is not None:
         yield change["text"]

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archcli.errors import ArchError
+from archcli.units import binary_bytes
 from archcli.wings.serving.api.known_device.machines import LINKS_OF_SERVERS, Machines, network_constants
 from archcli.wings.serving.memory.plan import DEVICES_PER_NODE, DeviceMemory, Family
 
@@ -42,17 +43,20 @@ class KnownDevice:
     budget: its memory, with the datasheet of a named device.
     calibrations: profiles of this machine, to which its constants are fitted.
     machines: those that the devices stand in.
+    free_bytes: what other programs leave of each device; None for all.
     """
 
     text: str
     budget: Budget
     calibrations: tuple[Path, ...] = ()
     machines: Machines = ONE_BY_FILE
+    free_bytes: int | None = None
 
     @property
     def memory(self) -> DeviceMemory:
         """The memory that a model is to fit into: bytes, number of devices, usual software."""
-        budget, figures = self.budget, self._figures
+        budget, figures, sheet = self.budget, self._figures, self.budget.datasheet
+        maker = "" if sheet is None else f"{sheet.vendor} {sheet.kind}"
         return DeviceMemory(
             budget.name,
             budget.memory_bytes,
@@ -65,6 +69,8 @@ class KnownDevice:
             per_node=self.in_each or (DEVICES_PER_NODE if figures is None else devices_per_node(figures)),
             figures=None if figures is None else frozenset(figures),
             of_servers=budget.link.startswith(LINKS_OF_SERVERS),
+            free_bytes=self.free_bytes or budget.free_bytes,
+            platform="cpu" if budget.kind == "cpu" else budget.architecture or maker,
         )
 
     @property
@@ -170,41 +176,61 @@ class UnlikeDevices(KnownDevice):
 
 
 def known_device(
-    device: str, calibrations: Sequence[Path] = (), machines: Machines = ONE_BY_FILE
+    device: str,
+    calibrations: Sequence[Path] = (),
+    machines: Machines = ONE_BY_FILE,
+    free: str | int | None = None,
 ) -> KnownDevice:
     """The device of `[N×]NAME`, or `local`. Raises ArchError for a name that means none."""
-    known = device_or_memory(device, None, machines)
+    known = device_or_memory(device, None, machines, free)
     if known is None:
         raise ArchError("--device names no device", "such as 8xh100-sxm, or local")
     return replace(known, calibrations=tuple(calibrations))
 
 
 def device_or_memory(
-    device: str | None, memory: str | int | None, machines: Machines = ONE_BY_FILE
+    device: str | None,
+    memory: str | int | None,
+    machines: Machines = ONE_BY_FILE,
+    free: str | int | None = None,
 ) -> KnownDevice | None:
     """The device of `[N×]NAME`, or a memory such as 80GiB; None where neither is given.
 
-    Raises ArchError for both, and for what they cannot mean.
+    Raises ArchError for both, for what they cannot mean, and for more `free` memory than there is.
     """
     if device is None and memory is None:
+        if free is not None:
+            raise ArchError("--free is what a device has left", "name one: --device rtx-4090")
         return None
     device = device and machines.counted(device)
-    from archcli.wings.serving.devices.budget import each_of, read_budget  # reads files of named devices
+    # reads files, where a device is named
+    from archcli.wings.serving.devices.budget import each_of, read_budget, size_of
 
     names = (device,) if device is None or memory is not None else each_of(device)
     if len(names) > 1:
+        if free is not None:
+            raise ArchError("--free is of each of equal devices", "state what is free of each: 20GiB+8GiB")
         cards = tuple(known_device(name or "") for name in names)
         return UnlikeDevices(device or "", cards[0].budget, machines=machines, cards=cards)
     device = names[0]
     budget = read_budget(device, memory)
-    return None if budget is None else KnownDevice(device or "", budget, machines=machines)
+    if budget is None:
+        return None
+    free_bytes = None if free is None else size_of("--free", free)
+    if free_bytes is not None and free_bytes > budget.memory_bytes:
+        what = f"--free {free}: {budget.name} has {binary_bytes(budget.memory_bytes)}"
+        raise ArchError(what, "what a driver says is free, such as 20GiB")
+    return KnownDevice(device or "", budget, machines=machines, free_bytes=free_bytes)
 
 
 def device_memory(
-    device: str | None, memory: str | int | None, machines: Machines = ONE_BY_FILE
+    device: str | None,
+    memory: str | int | None,
+    machines: Machines = ONE_BY_FILE,
+    free: str | int | None = None,
 ) -> DeviceMemory | None:
     """The memory of a device, or of --memory; None where neither is given. Raises ArchError as above."""
-    known = device_or_memory(device, memory, machines)
+    known = device_or_memory(device, memory, machines, free)
     return None if known is None else known.memory
 
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.graph import Row
-from archcli.measure.kvcache.engine import CACHING
+from archcli.measure.kvcache.engine import CACHING, NO_ENGINE
 from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Table
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.arguments import ZeroStage
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.answers.tables import plan_options
+from archcli.wings.serving.memory.plan import Plan, divisors
 from archcli.wings.serving.memory.ranks import least_bytes
+from archcli.wings.serving.memory.settings import COMPUTED
 
 Record = dict[str, Any]
 
@@ -61,6 +65,8 @@ FORMATS = (
 """Formats of weights that engines serve on GPUs and processors."""
 RARE = {"fp8-block", "nf4", "nf4-double", "nvfp4", "mxfp4", "mxfp4-moe"}
 """Formats that few models are published in."""
+SMALLER_CACHES = ("fp8", "q8_0")
+"""Cache dtypes of half the bytes, with little loss of quality."""
 SLACK = 1.02
 """An estimate may exceed the memory by 2% before a format is skipped without a trace."""
 FULL: ZeroStage = 3
@@ -112,10 +118,13 @@ def _changed(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
         # vLLM may not read the format
         with suppress(ArchError):
             yield "--engine vllm", question.again(engine="vllm", attention="flash", backend="cuda")
-    for change in CHANGES[settings.phase]:
-        changed = question.changed(**change.settings)
-        if changed.settings != settings:
-            yield change.option, changed
+    attention, *further = CHANGES[settings.phase]
+    yield from _with(question, attention)
+    if settings.served:
+        yield from _in_smaller_caches(question)
+        yield from _by_experts(question)
+    for change in further:
+        yield from _with(question, change)
     plan = question.plan
     if plan.dp > 1 and plan.zero < FULL and question.settings.phase == "train":
         yield f"--zero {FULL}", replace(question, plan=replace(plan, zero=FULL))
@@ -123,29 +132,76 @@ def _changed(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
         yield from _in_fewer_bits(question)
 
 
-def largest_format(question: MemoryQuestion) -> Record | None:
-    """The largest format of the weights with which the model fits, with its bytes; None for none."""
-    for option, changed in _in_fewer_bits(question):
-        answer = peak_with(changed)
+def _with(question: MemoryQuestion, change: Change) -> Iterator[tuple[str, MemoryQuestion]]:
+    """The question with a change, where it is one."""
+    changed = question.changed(**change.settings)
+    if changed.settings != question.settings:
+        yield change.option, changed
+
+
+def _in_smaller_caches(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
+    """The question with each smaller type of cache that its engine keeps."""
+    engine, kept = question.settings.engine or NO_ENGINE, question.settings.cache_dtype
+    for dtype in SMALLER_CACHES if kept in {None, *COMPUTED} else ():
+        if dtype in engine.cache_dtypes and question.again is not None:
+            with suppress(ArchError):  # of a model whose cache has no such type
+                yield f"--kv-dtype {dtype}", question.again(kv_dtype=dtype, engine=engine.name)
+
+
+def _by_experts(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
+    """The question with experts spread over all devices, and attention by replicas of fewer and fewer."""
+    n, plan = question.device.n_devices if question.device else 1, question.plan
+    plans = [Plan(dp=n // tp, tp=tp, ep=n) for tp in reversed(divisors(n))] if n == plan.devices else []
+    for spread in plans if n > 1 and not question.settings.splits_layers else ():
+        enough = spread.dp <= question.settings.batch_size
+        if enough and spread != plan and spread.suits(question.model, question.settings):
+            yield plan_options(spread), replace(question, plan=spread)
+
+
+def fitting_plan(question: MemoryQuestion) -> str | None:
+    """The options of a plan that fits, of those that spread experts; None for none."""
+    return next((option for option, changed in _by_experts(question) if changed.fits()), None)
+
+
+def smaller_cache_or_format(question: MemoryQuestion) -> Record | None:
+    """The first smaller cache, plan or format with which the model fits; None for none."""
+    known = (_in_smaller_caches(question), _by_experts(question)) if question.settings.served else ()
+    for option, changed in chain(*known, _in_fewer_bits(question)):
+        answer = peak_with(changed) if _may_fit(changed) else None
         if answer is not None and _fits(changed, answer["needed_bytes"]):
             return {"change": option, **answer}
     return None
 
 
 def _in_fewer_bits(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
-    """The question with smaller weights in each known format that may fit, the largest first."""
-    device = question.device
+    """The question with smaller weights in each usual format that may fit, the largest first.
+
+    Those of the question's engine come first; one of another engine names it.
+    """
+    device, engine = question.device, question.settings.engine or NO_ENGINE
     if device is None:
         return
     answer = question.answer()
     whole, weights = whole_bytes(question), float(answer.largest.peak.weights)
     device = answer.device_of(device)
+    others = []
     for size, name, stored in formats_by_bytes(question):
         # a trace is slow: skip formats that cannot fit. A rank's share of the weights stays the same but for
         # rounding
-        if size < whole and weights * size / whole <= SLACK * device.memory_bytes / device.utilization:
-            with suppress(ArchError):  # of an engine that does not read it
-                yield f"--dtype {name}", question.again(dtype=name) if question.again else stored
+        most = SLACK * device.memory_bytes / device.utilization
+        if size >= whole or weights * size / whole > most or name in RARE:
+            continue
+        if not engine.serves or question.again is None:
+            yield f"--dtype {name}", stored
+        elif name in engine.offered:
+            with suppress(ArchError):  # of a device that the engine cannot run it on
+                yield f"--dtype {name}", question.again(dtype=name, engine=engine.name)
+        else:
+            others.append(name)
+    for name in others:
+        with suppress(ArchError):  # of an engine that was named, and does not read it
+            changed = question.again(dtype=name) if question.again else question
+            yield f"--dtype {name} --engine {(changed.settings.engine or NO_ENGINE).name}", changed
 
 
 def whole_bytes(question: MemoryQuestion) -> int:

@@ -16,6 +16,7 @@ from archcli.modules.models.model import inferring
 from archcli.wings.serving.memory.answers.question import Fit, MemoryAnswer, MemoryQuestion
 from archcli.wings.serving.memory.answers.recomputations import cheapest
 from archcli.wings.serving.memory.answers.tables import plan_options
+from archcli.wings.serving.memory.answers.verdict import surely_lacking
 from archcli.wings.serving.memory.inference import in_ram_bytes
 from archcli.wings.serving.memory.plan import (
     DEVICES_PER_NODE,
@@ -229,33 +230,39 @@ def fit(question: MemoryQuestion, what: Fit, tell: Progress, devices: Sequence[D
 
 def _batch(question: MemoryQuestion, tell: Progress) -> Record:
     largest = most_sequences(question, MOST, tell)
-    return _fitted(question, {"batch_size": largest}, largest)
+    sure = largest and most_sequences(question, largest, tell, surely_lacking)
+    return {**_fitted(question, {"batch_size": largest}, largest), "sure": sure}
 
 
 def most_sequences(
     question: MemoryQuestion,
     most: int,
     tell: Progress = lambda attempt: None,  # noqa: ARG005
+    lacking: Callable[[MemoryQuestion], int] = MemoryQuestion.lacking,
 ) -> int | None:
     """The largest batch that fits, of at most so many; None where 1 does not."""
 
-    def lacking(n: int) -> int:
+    def lacking_of(n: int) -> int:
         tell(f"batch size {n:,}")
-        return question.changed(batch_size=n).lacking()
+        return lacking(question.changed(batch_size=n))
 
-    return _largest(lacking, most)
+    return _largest(lacking_of, most)
 
 
 def _context(question: MemoryQuestion, tell: Progress) -> Record:
-    def lacking(n: int) -> int:
-        tell(f"{n:,} tokens")
-        return question.changed(seq_len=n * shared).lacking()
+    def longest(most: int, lacking: Callable[[MemoryQuestion], int]) -> int | None:
+        def lacking_of(n: int) -> int:
+            tell(f"{n:,} tokens")
+            return lacking(question.changed(seq_len=n * shared))
+
+        number = _largest(lacking_of, most // shared)
+        return None if number is None else number * shared
 
     plan = question.plan
     shared = plan.cp * (plan.tp if plan.sp else 1)
-    longest = _largest(lacking, MOST // shared)
-    tokens = None if longest is None else longest * shared
-    return _fitted(question, {"seq_len": tokens}, tokens)
+    tokens = longest(MOST, MemoryQuestion.lacking)
+    sure = tokens and longest(tokens, surely_lacking)
+    return {**_fitted(question, {"seq_len": tokens}, tokens), "sure": sure}
 
 
 Lacking = Callable[[int], int]

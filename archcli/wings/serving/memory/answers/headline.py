@@ -13,7 +13,9 @@ from archcli.wings.serving.memory.answers.tables import (
     USUAL_DEVICES,
     device_in_words,
     engine_in_words,
+    memory_in_words,
 )
+from archcli.wings.serving.memory.answers.verdict import margin_in_words, verdict_of
 from archcli.wings.serving.memory.plan import DeviceMemory
 
 Record = Mapping[str, Any]
@@ -34,7 +36,7 @@ def headline(question: MemoryQuestion, totals: Record) -> str:
     if device is None:
         return f"{_peak(question, totals)} {_moment(totals)}, {weights}"
     serving = totals.get("serving")
-    fits = fits_in_words(device, SUBJECTS["train"] if serving else "", fits=totals["fits"])
+    fits = verdict_in_words(device, SUBJECTS["train"] if serving else "", totals["verdict"])
     verdict = f"{fits}: {_peak(question, totals)} {_moment(totals)}, {weights}"
     return "\n".join([verdict, *([_serving(device, serving)] if serving else [])])
 
@@ -57,14 +59,17 @@ def _peak(question: MemoryQuestion, totals: Record) -> str:
     return f"{peak} and up to {binary_bytes(totals['beyond_bytes'])} beyond the model"
 
 
-def fits_in_words(device: DeviceMemory, subject: str = "", *, fits: bool) -> str:
-    """`Fits into 2 x h100-sxm (79.1 GiB each)`, or `Serving fits into …`."""
-    memory = binary_bytes(device.memory_bytes) + " each" * (device.n_devices > 1)
+VERBS = {"fits": "fits into", "tight": "is tight on", "no": "does not fit into"}
+
+
+def verdict_in_words(device: DeviceMemory, subject: str = "", verdict: str = "fits") -> str:
+    """`Fits into 2 x h100-sxm (79.1 GiB each)`, `Tight on 2 x …`, or `Serving does not fit into …`."""
+    memory = memory_in_words(device) + " each" * (device.n_devices > 1)
     if device.unlike:
         memory = ", ".join(binary_bytes(card.memory_bytes) for card in device.unlike)
     of_each = "" if device.stated else f" ({memory})"
-    verb = "fits into" if fits else "does not fit into"
-    opening = f"{subject} {verb}" if subject else verb.capitalize()
+    verb = VERBS[verdict]
+    opening = f"{subject} {verb}" if subject else verb.removeprefix("is ").capitalize()
     return f"{opening} {device_in_words(device)}{of_each}"
 
 
@@ -72,7 +77,7 @@ def _serving(device: DeviceMemory, serving: Record) -> str:
     """The memory of serving the same model, as some who ask about training mean running it."""
     peak = f"{binary_bytes(serving['peak_bytes'])} at the peak"
     what = f"one sequence of {serving['seq_len']:,} tokens, {serving['weights']}, {serving['engine']}"
-    verdict = fits_in_words(device, SUBJECTS["serve"], fits=serving["fits"])
+    verdict = verdict_in_words(device, SUBJECTS["serve"], serving["verdict"])
     return f"{verdict}: {peak} ({what}); --phase serve says more"
 
 
@@ -86,6 +91,7 @@ def serving_record(question: MemoryQuestion) -> dict[str, Any]:
         "weights": question.model.stored_as or question.settings.dtype,
         "engine": engine_in_words(question.settings),
         "fits": None if device is None else answer.fits(device),
+        "verdict": verdict_of(question, answer),
     }
 
 
@@ -119,8 +125,12 @@ def _fitted(question: MemoryQuestion, device: DeviceMemory, fitted: Record) -> s
 
 
 def fit_notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -> Iterator[str]:
-    """Notes: `--fit` found nothing; the one change with which the model would fit."""
+    """Notes: `--fit` found nothing, or what is tight; the one change with which the model would fit."""
     fit, device = totals["fit"], question.device
+    if fit and "sure" in fit and fit["sure"] != fit["value"]:
+        least = f"{fit['sure']:,}" if fit["sure"] else "none"
+        what = "sequences" if "batch_size" in fit else "tokens"
+        yield f"{fit['value']:,} {what} are tight: beside {margin_in_words(question)}, {least} fit."
     if fit is not None and device is not None and fit["value"] is None:
         yield f"--fit: nothing that was tried fits into {device.name}."
     if totals["fits"] is False and not (fit and fit["value"]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from math import floor
 from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError, Problem, closest, either, quote
@@ -352,6 +353,10 @@ def _of_engine(question: MemoryQuestion) -> Iterator[str]:
         new = min(settings.chunk or DEFAULT_TOKENS, settings.tokens(question.model))
         size = binary_bytes(int(FP32 * new * question.model.vocab_size))
         yield f"Older builds, llama-bench, llama-cpp-python: logits of all {new:,} tokens, {size} more."
+    device = question.device
+    if device is not None and device.free_bytes is not None and device.utilization < engine.utilization < 1:
+        share = floor(100 * device.utilization) / 100
+        yield f"{engine.title} begins with a share of {share:g} at most (--utilization): no more is free."
     if engine.in_ram:
         yield f"{engine.title} leaves in RAM: {', '.join(engine.in_ram)}; a tied one is on the device, too."
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from archcli.errors import ArchError
@@ -22,6 +23,7 @@ from archcli.wings.serving.memory.answers.question import (
 )
 from archcli.wings.serving.memory.answers.recomputations import kept_rows
 from archcli.wings.serving.memory.answers.tables import title
+from archcli.wings.serving.memory.answers.verdict import margin_bytes, tight_note, verdict_of
 from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.memory.ranks import RankPeak
 from archcli.wings.serving.memory.traced import MemoryMoment, highest
@@ -48,6 +50,7 @@ def count_memory(
     tell: Callable[[str], None] = lambda text: None,  # noqa: ARG005
     devices: Sequence[DeviceMemory] = (),
     serving: MemoryQuestion | None = None,
+    measured: tuple[str, int] | None = None,
 ) -> Report:
     """The report of `archcli memory`. `tell` hears of each attempt of `what_fits`.
 
@@ -56,7 +59,18 @@ def count_memory(
     """
     check_question(question)
     fitting = FitSearch(what_fits, tell, devices)
-    return _known(lambda: _report(question, fitting, serving, more=show_alternatives))
+    report = _known(lambda: _report(question, fitting, serving, more=show_alternatives))
+    return report if measured is None else _with_measured(report, question, measured)
+
+
+def _with_measured(report: Report, question: MemoryQuestion, measured: tuple[str, int]) -> Report:
+    """The report that begins with what would explain measured bytes."""
+    # asked for by name
+    from archcli.wings.serving.memory.answers.measured_bytes import measured_lines, measured_record
+
+    record = measured_record(question, *measured)
+    lines = (*measured_lines(record), report.headline)
+    return replace(report, totals={**report.totals, "measured": record}, headline="\n".join(lines))
 
 
 def _known(make: Callable[[], T]) -> T:
@@ -183,6 +197,8 @@ def _totals(question: MemoryQuestion, answer: MemoryAnswer, fitted: Record | Non
         "moments": list(_moments(largest)),
         "ranks": [{**_rank(rank), **_of_device(rank, answer, device)} for rank in answer.ranks],
         "fits": fits,
+        "verdict": verdict_of(question, answer),
+        "margin_bytes": margin_bytes(question, answer),
         "fit": fitted,
         "change": cheapest_change(question) if fits is False else None,
         **question.offload_totals(answer),
@@ -243,6 +259,8 @@ def _notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -> I
         names = ", ".join(part["label"] for part in totals["beyond"])
         size = binary_bytes(totals["beyond_bytes"])
         yield f"Beyond the model: up to {size} more ({names}), an estimate; `--json` has the sources."
+    if totals["verdict"] == "tight":
+        yield tight_note(question, question.answer())
     yield from _of_macs(question.device, totals)
     yield from fit_notes(question, totals, what_fits)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from archcli.measure.kvcache.engine import CACHING, NO_ENGINE
 from archcli.measure.report import Column, Table
 from archcli.modules import Model
+from archcli.units import binary_bytes
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.answers.recomputations import folded_rows
 from archcli.wings.serving.memory.plan import DeviceMemory, Plan
@@ -85,6 +86,11 @@ def device_in_words(device: DeviceMemory) -> str:
     """The device, and how many: `8 x h100-sxm`."""
     n, name = device.n_devices, device.name
     return name if n == 1 or device.unlike else f"{n:,} x {name}"
+
+
+def memory_in_words(device: DeviceMemory) -> str:
+    """What there is of each device: `79.1 GiB`, or `30.3 GiB free`."""
+    return f"{binary_bytes(device.memory_bytes)}{' free' * (device.free_bytes is not None)}"
 
 
 def plan_in_words(plan: Plan) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from archcli.measure.report import Column, Table
 from archcli.wings.serving.memory.answers.fit import usual_plan
+from archcli.wings.serving.memory.answers.verdict import verdict_of
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.predict.answers.question import Curve, PredictQuestion
 from archcli.wings.serving.predict.answers.tables import FIGURES, to_four
@@ -72,6 +73,7 @@ def _point(curve: Curve, size: int, question: PredictQuestion) -> Record:
     answer = question.answer()
     prediction = answer.prediction
     latency = answer.served.per_token if answer.served else prediction.seconds
+    memory = question.memory()
     return {
         KEYS[curve]: size,
         "time_s": prediction.seconds.record(),
@@ -79,7 +81,8 @@ def _point(curve: Curve, size: int, question: PredictQuestion) -> Record:
         "tokens_per_s": prediction.tokens_per_s,
         "mfu": prediction.mfu,
         "bound_by": prediction.bound_by,
-        "fits": question.memory().fits(),
+        "fits": memory.fits(),
+        "verdict": verdict_of(memory, memory.answer()),
     }
 
 

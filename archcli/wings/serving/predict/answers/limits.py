@@ -16,6 +16,7 @@ from archcli.wings.serving.memory.answers.tables import (
     plan_in_words,
     stored_in_words,
 )
+from archcli.wings.serving.memory.answers.verdict import tight_note
 from archcli.wings.serving.memory.plan import DEVICES_PER_NODE
 from archcli.wings.serving.memory.settings import MemoryPhase, MemorySettings
 from archcli.wings.serving.predict.answers.question import PredictQuestion, PredictSettings
@@ -90,12 +91,15 @@ def misfit(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str
 
 
 def misfit_hints(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str]:
-    """For a model that does not fit: a format that does, and the command for the number of devices."""
+    """Of a model that is tight, what is left; of one that does not fit, what does and on how many devices."""
+    if totals["verdict"] == "tight":
+        yield tight_note(question.memory(), question.memory().answer())
     if totals["change"] is not None:
         yield would_fit(totals["change"])
     if not totals["fits"]:
         options = f"--phase {question.phase} --device {question.device.name} --fit devices"
-        yield f"It does not fit: `archcli memory MODEL {options}` says how many devices would do."
+        name = question.model.name
+        yield f"It does not fit: `archcli memory {name} {options}` says how many devices would do."
 
 
 def sequences(question: PredictQuestion) -> str:

@@ -13,6 +13,7 @@ from archcli.measure.report import LateTables, Report, Table
 from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules.spec.request import Request
 from archcli.wings.serving.memory.answers.question import check_question, idle_replicas
+from archcli.wings.serving.memory.answers.verdict import verdict_of
 from archcli.wings.serving.predict.answers import tables
 from archcli.wings.serving.predict.answers.limits import (
     HOSTED,
@@ -137,6 +138,7 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
     in_memory = memory_question.answer()
     totals |= {
         "fits": in_memory.fits(memory),
+        "verdict": verdict_of(memory_question, in_memory),
         "needed_bytes": in_memory.needed_bytes,
         **memory_question.offload_totals(in_memory),
         "memory_bytes": in_memory.device_of(memory).memory_bytes,
@@ -146,9 +148,10 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
         totals |= _of_media(question, answer)
     totals["change"] = None
     if not totals["fits"] and question.phase != "train":
-        from archcli.wings.serving.memory.answers.changes import largest_format  # of what does not fit alone
+        from archcli.wings.serving.memory.answers import changes  # of what does not fit alone
 
-        totals["change"] = largest_format(memory_question)
+        totals["change"] = changes.smaller_cache_or_format(memory_question)
+        totals["fitting_plan"] = changes.fitting_plan(memory_question)
     answer_sentence = sentence(question.settings.phase, sequences(question), spent, totals)
     totals["sentence"] = " ".join([*misfit(question, totals), answer_sentence])
     if question.options.measured is not None:

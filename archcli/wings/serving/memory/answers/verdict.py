@@ -1,0 +1,77 @@
+"""The verdict on a model and a device: fits, tight, no, or unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+
+from archcli.measure.kvcache.engine import NO_ENGINE
+from archcli.units import binary_bytes
+
+if TYPE_CHECKING:
+    from archcli.wings.serving.memory.answers.question import MemoryAnswer, MemoryQuestion
+    from archcli.wings.serving.memory.plan import DeviceMemory
+
+Verdict = Literal["fits", "tight", "no", "unknown"]
+"""Unknown is that of weights whose bytes are not known."""
+HELD = ("weights", "gradients", "optimizer", "gathered")
+"""Parts of a peak whose bytes follow from the parameters alone."""
+
+
+def held_bytes(parts: Mapping[str, int]) -> int:
+    """Bytes of a peak that no trainer has more of: weights, gradients and optimizer states."""
+    return sum(int(parts[name]) for name in HELD)
+
+
+def margin_bytes(question: MemoryQuestion, answer: MemoryAnswer) -> int:
+    """Bytes that engines or trainers were seen to take beyond the count, at most.
+
+    Where all weights train, a share of the count; where adapters do, a share of activations and temporaries.
+    """
+    settings, peak = question.settings, answer.peak_bytes
+    engine = settings.engine or NO_ENGINE
+    if settings.backend == "cpu":
+        return 0
+    if settings.phase != "train":
+        return engine.margin if engine.serves else 0
+    if question.model.lora is None:
+        return int(engine.training_margin * peak)
+    return int(engine.adapters_margin * (peak - held_bytes(answer.largest.peak.parts)))
+
+
+def surely_lacking(question: MemoryQuestion) -> int:
+    """Bytes that are lacking beside the margin; 0 or less where it surely fits."""
+    answer = question.answer()
+    return answer.lacking(question.device) + margin_bytes(question, answer)
+
+
+def verdict_of(question: MemoryQuestion, answer: MemoryAnswer) -> Verdict | None:
+    """Whether an answer fits the question's device; tight where the margin does not; None without one."""
+    if question.device is not None and not answer.fits(question.device):
+        return "no"  # the RAM of an offload counts, too
+    return verdict_of_bytes(question.device, answer.needed_bytes, margin_bytes(question, answer))
+
+
+def verdict_of_bytes(device: DeviceMemory | None, needed: int, margin: int) -> Verdict | None:
+    """The verdict on so many bytes and a margin beyond them; None without a device."""
+    if device is None:
+        return None
+    if needed > device.memory_bytes:
+        return "no"
+    return "fits" if needed + margin <= device.memory_bytes else "tight"
+
+
+def tight_note(question: MemoryQuestion, answer: MemoryAnswer) -> str:
+    """What is left of the device, and what engines or trainers were seen to take of it."""
+    there = 0 if question.device is None else question.device.memory_bytes
+    left, margin = (binary_bytes(n) for n in (there - answer.needed_bytes, margin_bytes(question, answer)))
+    return (
+        f"Tight: {left} of {binary_bytes(there)} are left, and {margin_in_words(question)} is up to {margin}."
+    )
+
+
+def margin_in_words(question: MemoryQuestion) -> str:
+    """`what vLLM was seen to take beyond the count`."""
+    settings = question.settings
+    who = "trainers were" if settings.phase == "train" else f"{(settings.engine or NO_ENGINE).title} was"
+    return f"what {who} seen to take beyond the count"

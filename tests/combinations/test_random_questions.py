@@ -20,7 +20,6 @@ COMMANDS = {"memory": archcli.count_memory, "predict": archcli.predict, "kvcache
 SIZES = (1, 17, 128, 1000, 2048, 8192, 32768)
 REFUSED = (
     "grows one of the type that it computes in",  # transformers with a cache of another type
-    "does not run on",  # a format on a device without its units
     "does not unpack",  # TensorRT-LLM on a device without the peak
     "too few to predict",  # a training of tokens that are predicted several at a time, on one token
     "states no peak of fp32",  # TPUs, whose scans of eager torch have products in fp32

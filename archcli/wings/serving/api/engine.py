@@ -21,6 +21,7 @@ from archcli.modules.stored.words import in_engine
 from archcli.units import parse_bytes
 from archcli.wings.serving.devices.engines import load_engine, runs_on
 from archcli.wings.serving.memory.answers.changes import FORMATS, OF_MACS, RARE
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.memory.reserved.reserves import by_memory, read_reserves
 from archcli.wings.serving.memory.settings import MemorySettings
@@ -192,9 +193,8 @@ def chosen_engine(
     memory_bytes = None if device is None else device.memory_bytes
     platform = "" if device is None else device.platform
     if name is None:
-        readers = list(_readers(model, usual, kv_dtype, platform))
-        if not readers and model.quantization is not None and any(_readers(model, usual, kv_dtype)):
-            _refuse_format(engine_of(usual), model, [], device)
+        # those that run on the device, else any that reads the format
+        readers = chain(_readers(model, usual, kv_dtype, platform), _readers(model, usual, kv_dtype))
         least: EngineName = usual if runs_on(usual, platform) else "llamacpp"
         usual = next((reader for reader in readers if load_engine(reader)["serves"]), least)
     kinds = {mixer.kind for _, mixer in mixers(model) if hasattr(mixer, "kind")}
@@ -203,10 +203,11 @@ def chosen_engine(
         # which kernels run, and so what they pad, is a matter of the device
         engine = engine.without_padding()
     if name is None:
-        check_runs(engine, model, kv_dtype, device)
         return engine
-    if name != "none":
-        check_runs(engine, model, kv_dtype, device, is_named=True)
+    others = list(_readers(model, usual))
+    # of a format that no engine is known to read nothing can be said, but of ExLlama's
+    if name != "none" and name not in others and (others or stored_elsewhere(model.stored_as)):
+        _refuse_format(engine, model, others)
     if model.stored_as in engine.native_only:
         _check_multiplied(engine, model, device)
     return engine
@@ -218,9 +219,7 @@ def stored_elsewhere(stored_as: str) -> str:
     return program
 
 
-def _refuse_format(
-    engine: InferenceEngine, model: Model, others: list[EngineName], device: DeviceMemory | None = None
-) -> None:
+def _refuse_format(engine: InferenceEngine, model: Model, others: list[EngineName]) -> None:
     """Raise ArchError for a format that an engine does not read, with the nearest that it does."""
     form, program = model.quantization, stored_elsewhere(model.stored_as)
     named = model.stored_as or (form and (form.label or form.native)) or "its published form"
@@ -231,39 +230,27 @@ def _refuse_format(
         [f"--dtype {near}, the nearest that it reads ({stored_format(near).bits:.3g} bits)"] if near else []
     )
     hints += [f"--engine {either(others)}"] if others else []
-    where = (
-        f", nor does another engine on {device.name}" if device else f", {program} does" if program else ""
-    )
+    where = f", {program} does" if program else ""
     raise ArchError(f"{engine.title} does not read weights in {named}{where}", "; or ".join(hints))
 
 
-def version_notes(engine: InferenceEngine, device: DeviceMemory | None) -> Iterator[str]:
-    """A note where this version of a named engine does not run on the device, as an older one may have."""
-    if device is not None and not runs_on(engine.name, device.platform):
-        version = f"{engine.title} {load_engine(engine.name)['version']}"
-        yield f"{version} does not run on {device.name}: an older version, or a build of one's own, may."
+def version_notes(
+    engine: InferenceEngine, model: Model, kv_dtype: str | None, device: DeviceMemory | None
+) -> Iterator[str]:
+    """A note where this version of an engine does not run on a device, or there in a format or a cache."""
+    try:
+        check_runs(engine, model, kv_dtype, device)
+    except ArchError as error:
+        version = load_engine(engine.name)["version"]
+        yield f"{error.problems[0].what} ({version}): another version, or a build of one's own, may."
 
 
 def check_runs(
-    engine: InferenceEngine,
-    model: Model,
-    kv_dtype: str | None,
-    device: DeviceMemory | None,
-    *,
-    is_named: bool = False,
+    engine: InferenceEngine, model: Model, kv_dtype: str | None, device: DeviceMemory | None
 ) -> None:
-    """Raise ArchError for a format that the engine does not read, or a device that it does not run on so.
-
-    Of a format that no engine is known to read nothing can be said, but of ExLlama's; of a named engine
-    `version_notes` says where this version does not run.
-    """
-    there = "" if device is None else device.platform
-    known = list(_readers(model, "vllm"))
-    if is_named and engine.name not in known and (known or stored_elsewhere(model.stored_as)):
-        _refuse_format(engine, model, list(_readers(model, "vllm", None, there)))
-    wanted = {} if is_named else {"": ""}
-    if is_named and model.stored_as:
-        wanted[model.stored_as] = f" with weights in {model.stored_as}"
+    """Raise ArchError for a device that an engine does not run on, or not in a format or with a cache."""
+    there, stored_as = "" if device is None else device.platform, model.stored_as
+    wanted = {"": "", stored_as: f" with weights in {stored_as}"} if stored_as else {"": ""}
     if kv_dtype is not None:
         wanted[f"{kv_dtype} cache"] = f" with a cache in {kv_dtype}"
     for what, in_words in wanted.items():
@@ -271,6 +258,13 @@ def check_runs(
             others = list(_readers(model, device.usual_engine, kv_dtype, there))
             hint = f"--engine {either(others)}" if others else "another format, or another device"
             raise ArchError(f"{engine.title} does not run on {device.name}{in_words}", hint)
+
+
+def that_runs(question: MemoryQuestion) -> MemoryQuestion:
+    """A question that a hint asks. Raises ArchError where its engine does not run so on the device."""
+    settings = question.settings
+    check_runs(settings.engine or NO_ENGINE, question.model, settings.cache_dtype, question.device)
+    return question
 
 
 def _check_multiplied(engine: InferenceEngine, model: Model, device: DeviceMemory | None) -> None:

@@ -40,6 +40,7 @@ from archcli.wings.serving.api.engine import (
     run_by_engine,
     share_of,
     take_format,
+    that_runs,
     version_notes,
 )
 from archcli.wings.serving.api.known_device.known import device_memory, known_gpus
@@ -156,7 +157,7 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions):
         device = device_memory(self.device, self.memory, Machines.of(self.nodes), self.free)
 
         def again(**options: Any) -> MemoryQuestion:
-            return replace(self, **options).question(loaded)
+            return that_runs(replace(self, **options).question(loaded))
 
         usual = COMPUTED[0] if device is None else device.usual_dtype
         model = as_asked(loaded, self.dtype, trains=(self.phase or DEFAULT_PHASE) == "train")
@@ -204,7 +205,9 @@ def memory_report(
         serving=options.serving(subject.model),
         measured=_measured(options.measured_bytes),
     )
-    notes = version_notes(question.settings.engine or NO_ENGINE, question.device)
+    settings = question.settings
+    engine = settings.engine or NO_ENGINE
+    notes = version_notes(engine, question.model, settings.cache_dtype, question.device)
     report = replace(report, notes=(*report.notes, *notes))
     return subject.named(with_commands(report, "memory", subject, options), options)
 

@@ -33,7 +33,13 @@ from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import PaceText
 from archcli.modules.spec.values import AboveZero
 from archcli.modules.stored.dtypes import WeightsDtypeName
-from archcli.wings.serving.api.engine import as_converted, run_by_engine, take_format, version_notes
+from archcli.wings.serving.api.engine import (
+    as_converted,
+    run_by_engine,
+    take_format,
+    that_runs,
+    version_notes,
+)
 from archcli.wings.serving.api.known_device.known import KnownDevice, known_device
 from archcli.wings.serving.api.known_device.machines import Machines, NetworkOptions
 from archcli.wings.serving.api.offload import OffloadOptions
@@ -205,7 +211,7 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     model = as_converted(model, (settings.engine or NO_ENGINE).name)
 
     def again(**others: Any) -> MemoryQuestion:
-        return predict_question(loaded, replace(asking, **others)).memory()
+        return that_runs(predict_question(loaded, replace(asking, **others)).memory())
 
     plan, beyond = options.devices_plan(), options.beyond()
     live = LiveServer.of(load_engine(beyond.engine).get("live"))
@@ -271,7 +277,9 @@ def _check_chosen(plan: Plan) -> None:
 def predict_report(subject: Subject, question: PredictQuestion, options: PredictOptions) -> Report:
     """The report on a loaded model."""
     report = predict_times(question, curve=options.curve, what_fits=options.fit)
-    notes = version_notes(question.settings.engine or NO_ENGINE, question.device.memory)
+    asked, device = question.memory(), question.device.memory
+    engine = asked.settings.engine or NO_ENGINE
+    notes = version_notes(engine, asked.model, asked.settings.cache_dtype, device)
     report = replace(report, notes=(*report.notes, *notes))
     return subject.named(with_commands(report, "predict", subject, options), options)
 

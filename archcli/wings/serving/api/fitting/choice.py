@@ -91,7 +91,8 @@ class Choice:
         self.fit, self.dtype, self.options = fit, dtype, options
         self.question = fit.memory(dtype=dtype, seq_len=fit.wanted[0], **options)
         self.engine = self.question.settings.engine or NO_ENGINE
-        check_runs(self.engine, self.question.model, None, self.question.device, is_named=True)
+        if fit.dtype is None or options:  # what is stated is counted, with a note
+            check_runs(self.engine, self.question.model, options.get("kv_dtype"), self.question.device)
 
     @cached_property
     def format(self) -> str:

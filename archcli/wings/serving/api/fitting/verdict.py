@@ -10,6 +10,7 @@ from archcli.errors import ArchError
 from archcli.measure.notes import context_notes
 from archcli.measure.report import Column, Report, Table
 from archcli.units import binary_bytes, decimals_of, three_figures
+from archcli.wings.serving.api.engine import version_notes
 from archcli.wings.serving.api.fitting.choice import Choice, FitQuestion, Formats, Record
 from archcli.wings.serving.api.fitting.forms import has_bits, is_published
 from archcli.wings.serving.memory.answers.changes import SMALLER_CACHES
@@ -316,6 +317,7 @@ def _notes(fit: FitQuestion, best: Choice | None, shown: Choice, change: Record 
 
         yield from offload_notes(shown.question, offload)
         yield from rate_notes(shown.question.settings)
+    yield from version_notes(shown.engine, shown.question.model, None, shown.device)
     yield from _of_margin(best)
     yield from context_notes(shown.question.model, fit.context or 0)
     if change is not None:

@@ -100,24 +100,28 @@ def show_left_out():
         print(f"all-reduces {what}, {len(ratios)} rows: error {told['error']:.1%}, {within}")
 
 
-def main():
+def renew(*, write, only=(), date=None):
     """Fit, print, and write where that is asked for. Exits 1 where a limit is missed."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--write", action="store_true", help="write the constants into devices/*.yaml")
-    today = dt.datetime.now(tz=dt.UTC).date().isoformat()
-    parser.add_argument("--date", default=today, help="the day to state")
-    parser.add_argument("--only", nargs="+", metavar="DEVICE", help="the devices to write")
-    asked = parser.parse_args()
-    constants = with_borrowed(fitted(asked.date))
+    constants = with_borrowed(fitted(date or dt.datetime.now(tz=dt.UTC).date().isoformat()))
     show(constants)
     show_plain()
     show_left_out()
-    if asked.write:
-        for device in asked.only or constants:
+    if write:
+        for device in only or constants:
             path, groups = folder() / f"{device}.yaml", constants[device]
             path.write_text(renewed(path.read_text(encoding="utf-8"), groups), encoding="utf-8")
     if missed(constants):
         raise SystemExit(f"missed: {missed(constants)}")
+
+
+def main():
+    """Read the command line, and fit."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--write", action="store_true", help="write the constants into devices/*.yaml")
+    parser.add_argument("--date", help="the day to state")
+    parser.add_argument("--only", nargs="+", metavar="DEVICE", help="the devices to write")
+    asked = parser.parse_args()
+    renew(write=asked.write, only=asked.only or (), date=asked.date)
 
 
 if __name__ == "__main__":

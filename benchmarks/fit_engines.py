@@ -7,7 +7,6 @@
     python benchmarks/fit_engines.py --floors FOLDER    # measurements below what the device's peaks allow
     python benchmarks/fit_engines.py --lent FOLDER      # errors of a device with another's constants
     python benchmarks/fit_engines.py --sample FOLDER    # draws the rows that the project keeps
-    python benchmarks/fit_engines.py --llamacpp [--write]   # fits llama.cpp's runs, each device held out once
 
 What is fitted is said in archcli/wings/serving/predict/engine_kernels/, where the tables are from in
 benchmarks/measured/README.md. The project keeps a sample of them (benchmarks/measured/engines): a fit on it
@@ -26,7 +25,6 @@ import numpy as np
 from engine_fits.fitting import Problem, fit_devices, held_out
 from engine_fits.floors import below_floors
 from engine_fits.kinds import KINDS, device_of
-from engine_fits.llamacpp import renew
 from engine_fits.tables import MOST_DROPPED, dropped, length, read, table_of, taken, write_sample
 from engine_fits.write import SOURCES, renewed, rounded, versions
 
@@ -307,11 +305,8 @@ def main():
     parser.add_argument("--sample", type=Path, metavar="FOLDER", help="the folder of the tables")
     parser.add_argument("--lent", type=Path, metavar="FOLDER", help="the folder of the tables")
     parser.add_argument("--floors", type=Path, metavar="FOLDER", help="the folder of the tables")
-    parser.add_argument("--llamacpp", action="store_true", help="fit llama.cpp on its published runs")
     asked = parser.parse_args()
-    if asked.llamacpp:
-        renew(write=asked.write)
-    elif asked.check:
+    if asked.check:
         print(json.dumps(check(asked.check), indent=1))
     elif asked.sample:
         write_sample(asked.sample, SAMPLE_SIZE, SEED)

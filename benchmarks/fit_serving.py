@@ -37,6 +37,12 @@ MODELS = {
     "deepseek-ai/DeepSeek-R1": ("deepseek-v3", "latent"),
     "deepseek-ai/DeepSeek-V3": ("deepseek-v3", "latent"),
     "moonshotai/Kimi-K2.5": ("kimi-k2", "latent"),
+    "Qwen/Qwen3.5-397B-A17B": ("qwen3.5-397b-a17b", "mixture"),
+    "zhipuai/GLM-5": ("glm-5", "latent"),
+    "nvidia/Llama-3.1-8B-Instruct-FP8": ("llama-3.1-8b", "dense"),
+    "nvidia/DeepSeek-R1-NVFP4": ("deepseek-v3", "latent"),
+    "nvidia/Qwen3-32B-NVFP4": ("qwen3-32b", "dense"),
+    "nvidia/DeepSeek-V3.1-NVFP4": ("deepseek-v3.1", "latent"),
 }
 DTYPES = {"": "bf16", "fp8": "fp8", "int4": "awq-int4", "fp4": "nvfp4"}
 SPECULATIVE = ("trtllm", "1.2.0rc6.post3")
@@ -63,7 +69,15 @@ def rows(path):
             continue
         dtype = "mxfp4" if is_gpt_oss else DTYPES[row["precision"]]
         is_fitted = groups == 1 and ep in {1, tp} and tp in {1, 2, 4, 8} and dtype != "nvfp4"
-        yield {**row, "tp": tp, "ep": ep, "groups": groups, "dtype": dtype, "is_fitted": is_fitted}
+        yield {
+            **row,
+            "model": MODELS[row["model_path"]][0],
+            "tp": tp,
+            "ep": ep,
+            "groups": groups,
+            "dtype": dtype,
+            "is_fitted": is_fitted,
+        }
 
 
 @cache
@@ -178,58 +192,52 @@ def report(servers, constants, what):
         print(f"  {what:18} {name:5} {len(servers):4} rows  {figures}")
 
 
-def ranges(parts, constants):
-    """Measured over expected at the outer quantiles of a token and of the first, the widest of all parts."""
-    found = [[np.quantile(1 / each, OUTER) for each in ratios(part, constants)] for part in parts]
-    (low, first_low), (high, first_high) = np.min(found, axis=0)[:, 0], np.max(found, axis=0)[:, 1]
-    return {"low": low, "high": high, "first_low": first_low, "first_high": first_high}
-
-
-def entry(constants, drawn, others, unfitted):
-    """What the YAML states of an engine's live servers; the range is also of those that are not fitted."""
+def entry(constants, others):
+    """What the YAML states of an engine's live servers; ranges are those of kinds."""
     factor, waits, beside = constants
     token, _ = ratios(others, constants)
-    stated = {"speed": 1 / factor, "waits": waits, "first_s": beside}
-    stated |= ranges((drawn, others, drawn + others + unfitted), constants) | {
-        "error": np.mean(np.abs(token - 1))
-    }
+    stated = {"speed": 1 / factor, "waits": waits, "first_s": beside, "error": np.mean(np.abs(token - 1))}
     rounded = {name: f"{value:.3g}" for name, value in stated.items()}
     return {**rounded, "table": TABLE.name, "fitted": dt.datetime.now(tz=dt.UTC).date().isoformat()}
 
 
-def write(engine, stated):
+def write_live(engine, stated):
     """Write the constants of an engine's live servers into its YAML, in place of those that it has."""
     path = engine_file(engine)
-    before, _, _ = path.read_text(encoding="utf-8").partition(BEGIN)
+    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     constants = ", ".join(f"{name}: {value}" for name, value in stated.items())
-    path.write_text(f"{before}{BEGIN}live: {{{constants}}}\n", encoding="utf-8")
+    kinds = rest.partition("\n")[2]
+    path.write_text(f"{before}{BEGIN}live: {{{constants}}}\n{kinds}", encoding="utf-8")
 
 
-def main():
-    """Fit each engine, and print its constants and errors."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("table", nargs="?", type=Path, default=TABLE)
-    parser.add_argument("--rows", action="store_true", help="print each row")
-    parser.add_argument("--write", action="store_true", help="write the constants into engines/*.yaml")
-    asked = parser.parse_args()
-    servers = [found for row in rows(asked.table) if (found := parts(row)) is not None]
+def renew(*, write, table=TABLE, show_rows=False):
+    """Fit each engine, print its constants and errors, and write them if asked to."""
+    servers = [found for row in rows(table) if (found := parts(row)) is not None]
     drawn, others = halves([server for server in servers if server["is_fitted"]])
     unfitted = [server for server in servers if not server["is_fitted"]]
     for engine in ENGINES:
         of_engine = [[one for one in part if one["engine"] == engine] for part in (drawn, others, unfitted)]
         constants = fitted(of_engine[0])
-        stated = entry(constants, *of_engine)
+        stated = entry(constants, of_engine[1])
         print(f"{engine}: {', '.join(f'{name} {value}' for name, value in stated.items())}")
-        if asked.write:
-            write(engine, stated)
+        if write:
+            write_live(engine, stated)
         for kind in ("dense", "mixture", "latent", ""):
-            for half, part in (("fitted", drawn), ("held out", others), ("not fitted", unfitted)):
-                chosen = [s for s in part if s["engine"] == engine and kind in {"", s["kind"]}]
-                report(chosen, constants, f"{kind or 'all'} {half}")
-        for server in others if asked.rows else ():
-            if server["engine"] == engine:
-                token, first = (float(one[0]) for one in ratios([server], constants))
-                print(f"    {server['server']} batch {server['sizes'][0] + 1}: {token:.2f} {first:.2f}")
+            for half, part in zip(("fitted", "held out", "not fitted"), of_engine, strict=True):
+                report([s for s in part if kind in {"", s["kind"]}], constants, f"{kind or 'all'} {half}")
+        for server in of_engine[1] if show_rows else ():
+            token, first = (float(one[0]) for one in ratios([server], constants))
+            print(f"    {server['server']} batch {server['sizes'][0] + 1}: {token:.2f} {first:.2f}")
+
+
+def main():
+    """Read the command line, and fit."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("table", nargs="?", type=Path, default=TABLE)
+    parser.add_argument("--rows", action="store_true", help="print each row")
+    parser.add_argument("--write", action="store_true", help="write the constants into engines/*.yaml")
+    asked = parser.parse_args()
+    renew(write=asked.write, table=asked.table, show_rows=asked.rows)
 
 
 if __name__ == "__main__":

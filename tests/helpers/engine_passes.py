@@ -9,6 +9,7 @@ from archcli.wings.serving.devices.engines import load_engine, load_kernels
 from archcli.wings.serving.predict.engine_kernels.attention import DecodeConstants, PrefillConstants
 from archcli.wings.serving.predict.engine_kernels.experts import ExpertsConstants
 from engine_tables import h100, table
+from uneven import reached_by_power
 from worked import value_of
 
 KINDS = {
@@ -34,14 +35,17 @@ class Lines:
         self.rows.append([what, arithmetic, shown])
         return shown.replace(",", "")
 
-    def end(self, report, what, layers, each):
+    def end(self, report, what, layers, each, kind):
         """Add the kernels of all layers, all kernels of the pass, and the pass as `predict` reports it."""
         self.add(f"ms of {what} in {layers} layers", f"{layers} * {each} / 1000")
         classes = report.totals["by_class"]
         terms = " + ".join(f"{1000 * seconds:.6g}" for seconds in classes.values())
         kernels = self.add(f"ms of all kernels: {', '.join(KINDS[name] for name in classes)}", terms)
         # a live server is slower than its kernels
-        self.add("ms of the pass, as the report shows", f"{kernels} / {load_engine('vllm')['live']['speed']}")
+        engine = load_engine("vllm")
+        slower = engine["kinds"][kind]["slower"]
+        what = "ms of the pass, as the report shows: by the engine's speed and the factor of the kind"
+        self.add(what, f"{kernels} / {engine['live']['speed']} * {slower}")
         return table(["what", "arithmetic", "result"], self.rows, texts=2)
 
 
@@ -100,7 +104,7 @@ def prefill_table():
     )
     moved = lines.add("µs to move them", f"{from_cache(f'{size}e6', known)} / {bandwidth(known.memory)}")
     each = lines.add("µs of the prompt's attention in a layer", f"{known.call_us} + {products} + {moved}")
-    return lines.end(report, "attention", 32, each)
+    return lines.end(report, "attention", 32, each, "first several dense")
 
 
 def decode_table():
@@ -109,7 +113,7 @@ def decode_table():
     lines = Lines()
     attention, product = decoded_attention(lines), decoded_product(lines)
     each = lines.add("µs of both in a layer", f"{attention} + {product}")
-    return lines.end(report, "both", 32, each)
+    return lines.end(report, "both", 32, each, "token several dense")
 
 
 def decoded_attention(lines):
@@ -156,7 +160,8 @@ def mixture_table():
     known = constants_of(ExpertsConstants, "experts", dtype="bf16")
     tile, lines = known.tile, Lines()
     touched = lines.add(
-        "experts that the tokens touch: 128 less those that all 64 pass by", "128 * (1 - (1 - 8 / 128) ** 64)"
+        "experts that the tokens touch, with loads that fall as the rank^-1.2 of an expert",
+        f"{reached_by_power(128, 8, 64):.6g}",
     )
     size = lines.add("MB of their weights", f"{touched} * 3 * 2048 * 768 * 2 / 1e6")
     read = lines.add(
@@ -183,7 +188,7 @@ def mixture_table():
     each = lines.add(
         "µs of the experts in a layer", f"{known.call_us} + {both} + {activations} + {scheduled}"
     )
-    return lines.end(report, "experts", 48, each)
+    return lines.end(report, "experts", 48, each, "token several mixture")
 
 
 TABLES = {"prefill": prefill_table, "decode": decode_table, "mixture": mixture_table}

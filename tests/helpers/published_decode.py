@@ -1,6 +1,7 @@
 """Published times of a token on cards that borrow constants, beside what is predicted."""
 
 import csv
+import json
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
@@ -8,7 +9,7 @@ from typing import NamedTuple
 import archcli
 from engine_tables import table
 
-PUBLISHED = Path(__file__).parents[2] / "benchmarks" / "measured" / "borrowed_decode.csv"
+PUBLISHED = Path(__file__).parents[2] / "benchmarks" / "measured" / "speed" / "borrowed.csv"
 ENDS = ("floor", "expected", "low", "high")
 
 
@@ -27,12 +28,12 @@ def published_tokens():
     with PUBLISHED.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
-        sizes = {"batch_size": int(row["batch_size"]), "past": int(row["past"])}
-        asked = {"phase": "decode", "engine": "vllm", **sizes, "dtype": row["dtype"] or None}
-        time = archcli.predict(row["model"], row["device"], **asked).totals["time_s"]
+        asked = json.loads(row["ask"])
+        time = archcli.predict(row["model"], **asked).totals["time_s"]
         predicted = {name: 1e3 * time[name] for name in ENDS}
-        name = f"`{row['model']}` {row['dtype']}".rstrip()
-        yield PublishedToken(name, row["device"], row["batch_size"], float(row["ms_per_token"]), predicted)
+        name = f"`{row['model']}` {asked.get('dtype', '')}".rstrip()
+        measured, sequences = float(row["measured"]), str(asked["batch_size"])
+        yield PublishedToken(name, asked["device"], sequences, measured, predicted)
 
 
 def borrowed_decode_table():

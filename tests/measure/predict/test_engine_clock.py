@@ -17,6 +17,7 @@ from archcli.wings.serving.predict.engine_kernels.delta_net import DeltaCall, De
 from archcli.wings.serving.predict.live import LiveServer
 from archcli.wings.serving.predict.rank.kernels import CacheUse, rank_kernels
 from archcli.wings.serving.predict.rank.planned import planned_pass
+from uneven import reached_by_power
 
 MICRO = 1e-6
 IN_PLACE = CacheUse("in_place")
@@ -75,7 +76,7 @@ def test_experts_run_as_one_kernel():
     found = kernels("deepseek-v3", "decode", 16, 100, Plan(tp=2))
     sizes = found["combine"].call.sizes
     assert sizes[:3] == (7168, 1024, 3)
-    assert sizes.touched == pytest.approx(256 * (1 - (1 - 8 / 256) ** 16))
+    assert sizes.touched == pytest.approx(reached_by_power(256, 8, 16))
     assert (sizes.rows, sizes.all_rows) == (128, 128)
     assert sizes.weight_bytes == pytest.approx(2, rel=1e-3)
     elements = 3 * 7168 * 1024
@@ -206,20 +207,23 @@ def expected(report):
 @pytest.mark.long
 def test_a_live_token_waits_for_prefills_of_others():
     """7 other prompts: a share runs before the first token, the rest while 64 tokens are made."""
-    live = LiveServer.of(load_engine("sglang")["live"])
+    live = LiveServer.of(load_engine("sglang"), "", "dense")
     prefill, steps = passes("sglang")
     served = archcli.predict("llama-3.1-8b", "h100-sxm", engine="sglang", **LIVE).totals
-    late = (1 - live.waits) * 7 / 64 * expected(prefill)
+    # the prompt alone has the factor of a first token
+    of_token, of_first = (live.kinds[f"{what} several dense"]["slower"] for what in ("token", "first"))
+    late = (1 - live.waits) * 7 / 64 * expected(prefill) * of_token / of_first
     token = sum(map(expected, steps)) / 2 + late
     assert served["per_token_s"]["expected"] == pytest.approx(token, rel=1e-3)
-    first = expected(prefill) * (1 + live.waits * 7) + expected(steps[0]) + live.first_s
+    first = expected(prefill) * (1 + live.waits * 7) + of_first * live.first_s
+    first += expected(steps[0]) * of_first / of_token
     assert served["first_token_s"]["expected"] == pytest.approx(first, rel=1e-6)
     assert 0 < live.speed <= 1.1
 
 
 def test_a_prompt_in_a_step_reads_the_weights_that_the_step_reads():
     """vLLM: a product takes as long as the longer of both, attention as long as both."""
-    live = LiveServer.of(load_engine("vllm")["live"])
+    live = LiveServer.of(load_engine("vllm"), "", "dense")
     prefill, steps = passes("vllm")
     of_step = {(row["path"], row["kernel"]): row["time_s"] for row in steps[0].rows}
     added = sum(
@@ -229,23 +233,27 @@ def test_a_prompt_in_a_step_reads_the_weights_that_the_step_reads():
         for row in prefill.rows
     )
     served = archcli.predict("llama-3.1-8b", "h100-sxm", engine="vllm", **LIVE).totals
-    token = sum(map(expected, steps)) / 2 + (1 - live.waits) * 7 / 64 * added / live.speed
+    of_token, of_first = (live.kinds[f"{what} several dense"]["slower"] for what in ("token", "first"))
+    late = (1 - live.waits) * 7 / 64 * added / live.speed * of_token
+    token = sum(map(expected, steps)) / 2 + late
     assert served["per_token_s"]["expected"] == pytest.approx(token, rel=1e-3)
-    assert 0.5 * expected(prefill) < added / live.speed < expected(prefill)
+    assert 0.5 * expected(prefill) < of_first * added / live.speed < expected(prefill)
 
 
 @pytest.mark.long
 def test_prompts_follow_one_another_through_stages():
     """Of 8 prompts in 4 stages each adds an eighth of the time of all, less than it takes alone."""
     asked = {"engine": "vllm", "plan": {"pp": 4}, "batch_size": 8}
-    live = LiveServer.of(load_engine("vllm")["live"])
+    live = LiveServer.of(load_engine("vllm"), "", "dense")
     prefill = archcli.predict("llama-3.1-8b", "4xh100-sxm", phase="prefill", seq_len=2048, **asked)
     steps = [
         archcli.predict("llama-3.1-8b", "4xh100-sxm", phase="decode", past=past, **asked)
         for past in (2048, 2048 + 63)
     ]
     served = archcli.predict("llama-3.1-8b", "4xh100-sxm", **LIVE | asked).totals
-    token = sum(map(expected, steps)) / 2 + (1 - live.waits) * 7 / 64 * expected(prefill) / 8
+    of_token, of_first = (live.kinds[f"{what} several dense"]["slower"] for what in ("token", "first"))
+    late = (1 - live.waits) * 7 / 64 * expected(prefill) / 8 * of_token / of_first
+    token = sum(map(expected, steps)) / 2 + late
     assert served["per_token_s"]["expected"] == pytest.approx(token, rel=1e-3)
 
 
@@ -260,10 +268,19 @@ def test_sequences_without_room_in_the_cache_wait_for_those_that_run():
     )
     assert all_of_them["at_once"] == running["at_once"] == fitted["value"] < 128
     assert all_of_them["per_token_s"] == running["per_token_s"]
-    rounds = 128 / fitted["value"]
-    assert all_of_them["time_s"]["expected"] == pytest.approx(rounds * running["time_s"]["expected"])
-    waited = all_of_them["first_token_s"]["expected"] - running["first_token_s"]["expected"]
-    assert waited == pytest.approx((rounds - 1) * running["time_s"]["expected"])
+    rounds, kinds = 128 / fitted["value"], load_engine("trtllm")["kinds"]
+    # the time of all has the factor of a full server, or where all run that of several sequences
+    full, several, first = (
+        kinds[f"{kind} dense"]["slower"] for kind in ("whole full", "whole several", "first several")
+    )
+    of_first, of_token = (running[f"{name}_s"]["expected"] for name in ("first_token", "per_token"))
+    whole = of_first + 8192 * of_token
+    assert running["time_s"]["expected"] == pytest.approx(several * whole)
+    # the queue before a first token: those before it have a first token and all others
+    of_round = of_first / first + 8192 * of_token
+    waited = first * (of_first / first + (rounds - 1) * of_round)
+    assert all_of_them["first_token_s"]["expected"] == pytest.approx(waited)
+    assert all_of_them["time_s"]["expected"] == pytest.approx(full * (waited + 8192 * of_token))
     assert f"{fitted['value']} of 128 sequences run at once" in all_of_them["sentence"]
 
 

@@ -23,7 +23,7 @@ def predict(model, device="rtx-3090", offload=None, **options):
 
 def test_a_matrix_in_ram_by_hand():
     """`down_proj` of llama-3.1-8b: 4,096 x 14,336 numbers, read at processors' part of 40 GB/s."""
-    speed = load_speeds("llamacpp")["cpu"]
+    speed = load_speeds("llamacpp")["speeds"]["cpu"]
     report = predict("llama-3.1-8b", offload="layers:10", ram_bandwidth="40GB/s")
     (row,) = (
         row for row in report.rows if row["path"].endswith("ffn.down_proj") and row["bound_by"] == "ram"

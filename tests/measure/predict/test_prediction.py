@@ -173,21 +173,35 @@ def test_context_parallelism_computes_all_pairs():
     assert shared.executed_flops == pytest.approx(products + 4 * attention(shared))
 
 
-def test_constants():
-    """Products at half the peak after 3 us, other kernels at half the bandwidth after 1 us."""
-    found = predict_pass(decoder(), settings("prefill"), device(1e9, GB_S, constants=CONSTANTS))
+def of_constants(peak, bandwidth):
+    """A pass with products at half the peak after 3 us, other kernels at half the bandwidth after 1 us."""
+    found = predict_pass(decoder(), settings("prefill"), device(peak, bandwidth, constants=CONSTANTS))
     seconds = 0.0
     for row in found.rows:
         if row.op_class == "contraction":
-            seconds += row.times * 3e-6 + 2 * (row.flops + row.bytes) / 1e9
+            seconds += row.times * 3e-6 + 2 * (row.flops / peak + row.bytes / bandwidth)
         elif row.op_class == "fused_attention":
-            seconds += max(row.flops, row.bytes) / 1e9  # none are known: its floor
+            seconds += max(row.flops / peak, row.bytes / bandwidth)  # none are known: its floor
         else:
-            seconds += row.times * 1e-6 + 2 * row.bytes / 1e9
-    assert found.seconds.expected == pytest.approx(seconds)
+            seconds += row.times * 1e-6 + 2 * row.bytes / bandwidth
     attention = sum(row.seconds.floor for row in found.rows if row.op_class == "fused_attention")
+    return found, seconds, attention
+
+
+def test_constants():
+    found, seconds, attention = of_constants(1e12, 1e12)
+    assert attention < 0.1 * seconds
+    assert found.seconds.expected == pytest.approx(seconds)
     assert found.seconds.low == pytest.approx(0.5 * (seconds - attention) + attention)
     assert found.seconds.high == pytest.approx(2 * (seconds - attention) + attention)
+
+
+def test_no_range_where_a_part_without_constants_takes_more_than_a_tenth():
+    found, seconds, attention = of_constants(1e9, GB_S)
+    assert attention > 0.1 * seconds
+    assert not found.seconds.is_calibrated
+    assert found.seconds.floor == found.seconds.expected == found.seconds.low == found.seconds.high
+    assert found.tokens_per_s["expected"] is None
     assert found.origin.table == "t.csv"
     assert found.not_modelled[0].startswith(
         "Kernels without measurements, taken at the limit: fused attention"

@@ -251,7 +251,15 @@ def test_an_engine_runs_a_row_in_one_kernel():
     assert sum(row.bytes for row in rotations(placed)) == 32 * 2 * (2 * queries + angles)
 
 
-MEASURED = device(constants={"matrix_products": {"bf16": BF16_PRODUCTS}})
+OF_OTHERS = {"launch_us": 3.0, "memory": 0.25} | ORIGIN
+OTHERS = ("normalization", "gated_activation", "addition", "elementwise", "movement", "gather")
+MEASURED = device(
+    constants={
+        "matrix_products": {"bf16": BF16_PRODUCTS},
+        "attention": {"bf16": {"compute": 0.5} | ORIGIN},
+        "memory_bound": dict.fromkeys(OTHERS, OF_OTHERS),
+    }
+)
 STAGES = Plan(pp=3)
 SENT = 8 * BF16 / GB_S
 """Seconds of the hidden states of one token between two stages, at the rate of a link."""

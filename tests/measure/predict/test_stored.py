@@ -15,6 +15,7 @@ from archcli.wings.serving.predict.rank.kernels import NO_CHANGE, CacheUse, rank
 from archcli.wings.serving.predict.rank.planned import planned_pass
 from small import decoder, layer
 from table import sampled_rows
+from uneven import reached_by_power
 
 REAL = Path(__file__).parents[2] / "load" / "huggingface" / "real_files"
 B, D, F, V, LAYERS, EXPERTS, PER_TOKEN = 2, 16, 32, 50, 3, 8, 2
@@ -48,8 +49,7 @@ def test_of_experts_those_are_read_that_a_token_goes_to():
     experts = MixtureOfExperts(n_experts=EXPERTS, top_k=PER_TOKEN, expert=GLU(d_ff=F))
     plain, stored = (read_by_products(experts, bits) for bits in (None, FOUR_BITS))
     path = "layers.0.ffn.experts.up_proj"
-    # B tokens miss an expert with probability (1 - k / E)^B each
-    reached = EXPERTS * (1 - (1 - PER_TOKEN / EXPERTS) ** B)
+    reached = reached_by_power(EXPERTS, PER_TOKEN, B)
     assert plain[path] - stored[path] == pytest.approx(
         reached * F * (D * BF16 - D // 2 - D // 8 * SCALE), abs=1
     )
@@ -65,9 +65,9 @@ def test_a_rank_reads_experts_for_the_tokens_that_it_has_received():
     assert up.flops == B * PER_TOKEN // 2 * 2 * D * F
     held = EXPERTS // 2
     # half of the experts that the B tokens of both ranks reach
-    reached = EXPERTS * (1 - (1 - PER_TOKEN / EXPERTS) ** B) / 2
+    reached = reached_by_power(EXPERTS, PER_TOKEN, B) / 2
     rows = B * PER_TOKEN // 2
-    assert up.read == round(reached * F * D * BF16) + rows * D * BF16 + held * 4
+    assert up.read == pytest.approx(reached * F * D * BF16 + rows * D * BF16 + held * 4, abs=2)
 
 
 def test_a_layer_by_layer_mixture_reads_the_mean():
@@ -147,7 +147,7 @@ def test_fp8_without_its_peak_is_read_as_stored_and_multiplied_in_16_bits(device
     """A byte a number of weights is read, two of the cache; a prompt takes as long as in 16 bits."""
     asked = {"phase": "decode", "seq_len": 2048, "batch_size": 4}
     found = archcli.predict("llama-3.1-8b", device, dtype="fp8", **asked)
-    assert f"fp8, computed in {computed}, vllm, on {device}" in found.title
+    assert f"fp8, computed in {computed}, vllm of 0.11 to 0.24, on {device}" in found.title
     memory = archcli.count_memory("llama-3.1-8b", device=device, dtype="fp8", **asked)
     assert found.totals["needed_bytes"] == memory.totals["peak_bytes"] + memory.totals["beyond_bytes"]
     # of a token's step all is read but the table of tokens

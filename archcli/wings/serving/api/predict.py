@@ -46,6 +46,7 @@ from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.pasted import with_commands
 from archcli.wings.serving.api.plan_options import WHOLE, Free, PlanOptions
 from archcli.wings.serving.devices.engines import load_engine
+from archcli.wings.serving.memory.answers.offloading import of_model
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import FP8, AttentionForm, MemoryPhase, MemorySettings
@@ -214,7 +215,7 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
         return that_runs(predict_question(loaded, replace(asking, **others)).memory())
 
     plan, beyond = options.devices_plan(), options.beyond()
-    live = LiveServer.of(load_engine(beyond.engine).get("live"))
+    live = LiveServer.of(load_engine(beyond.engine), known.maker, of_model(model))
     question = PredictQuestion(model, settings, device, plan, beyond, live, again=again)
     if options.fit is not None:
         if device.memory.unlike:
@@ -238,9 +239,9 @@ def _with_offload(question: PredictQuestion, options: PredictOptions) -> Predict
     offload = with_it.settings.offload
     if offload is None:
         return question
-    from archcli.wings.serving.api.known_device.llamacpp import with_ram  # of this engine alone
+    from archcli.wings.serving.api.known_device.whole_runs import with_ram  # of this engine alone
 
-    device = with_ram(question.device, offload.host, quantized=question.model.quantization is not None)
+    device = with_ram(question.device, offload.host, question.model)
     settings = replace(question.settings, offload=offload)
     return replace(question, settings=settings, device=device, known=with_it.known)
 
@@ -257,7 +258,7 @@ def _run_by_engine(
     settings = run_by_engine(settings, model, name, options.kv_dtype, known.timed.memory)
     engine = settings.engine or NO_ENGINE
     options = replace(options, engine=engine.name, chunk=settings.chunk, kv_dtype=settings.cache_dtype)
-    device = known.run_by(engine, options.utilization, quantized=model.quantization is not None)
+    device = known.run_by(engine, options.utilization, model, options.chunk)
     # a pass is timed as a whole: --chunk matters for memory alone. A measured device has constants of the
     # kernels that it was measured with, whatever --backend says
     backend = backend or settings.backend

@@ -179,7 +179,7 @@ def _kernels_text(name: str) -> str:
 def load_speeds(name: str) -> Speeds:
     """The constants of an engine's whole runs. Raises ArchError for a file that cannot be read."""
     path = speeds_file(name)
-    speeds: Speeds = _parsed(_text(path), path.name)["speeds"]
+    speeds: Speeds = _parsed(_text(path), path.name)
     return speeds
 
 

@@ -40,6 +40,7 @@ class KernelCost(NamedTuple):
     """One launch: torch's name, FLOPs, bytes read and written, and the dtype in which it computes.
 
     call: the sizes of an engine's kernel; None for others.
+    least_read: bytes read at the least, where they depend on data; None where they do not.
     """
 
     name: str
@@ -48,11 +49,17 @@ class KernelCost(NamedTuple):
     written: int
     dtype: str
     call: Any = None
+    least_read: int | None = None
 
     @property
     def bytes(self) -> int:
         """Bytes read and written."""
         return self.read + self.written
+
+    @property
+    def least_bytes(self) -> int:
+        """Bytes read and written at the least."""
+        return self.written + (self.read if self.least_read is None else self.least_read)
 
 
 class KernelRun(NamedTuple):

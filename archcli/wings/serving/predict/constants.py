@@ -240,6 +240,12 @@ class Efficiency(NamedTuple):
             return None
         return product._replace(compute=entry["compute"], depth=0.0, origin=Origin.of(entry))
 
+    def experts(self, dtype: str) -> KernelConstants | None:
+        """The constants of products of routed experts: of their own, else those of other products."""
+        entry = self._of_dtype("experts", dtype)
+        product = self.products(dtype)
+        return product if entry is None or product is None else product._replace(compute=entry["compute"])
+
     def memory_bound(self, kind: str) -> KernelConstants | None:
         """The constants of a kind of memory-bound kernels, such as normalization."""
         entry = self.groups.get("memory_bound", {}).get(kind)

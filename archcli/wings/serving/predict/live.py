@@ -1,11 +1,16 @@
-"""LiveServer: what an engine's live servers take beside their kernels, and the range that held them."""
+"""LiveServer: what an engine's live servers take beside their kernels, and the ranges that held them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from archcli.wings.serving.predict.times import Seconds
+
+Load = Literal["one", "several", "full"]
+"""One sequence, several at once, and more than run at once."""
+TOKEN, FIRST, WHOLE, PASS = "token", "first", "whole", "prompt"
+"""What is timed: a token, the first one, all of the sequences, and a prompt alone."""
 
 
 class Prompts(NamedTuple):
@@ -29,39 +34,40 @@ class LiveServer(NamedTuple):
     speed: the seconds of their kernels over those of a token.
     waits: share of the other sequences' prefills that a sequence waits for before its first token.
     first_s: seconds to a first token beside kernels: tokenizing, queues, the network.
-    low, high: measured over expected time of a token, at the 10% and 90% quantile, the wider of both halves
-    of the servers. first_low, first_high: the same of the first token. error: mean error of the time of a
-    token on the half that was not fitted.
+    kinds: by what is timed, the load and the model, `token several mixture`: `slower`, the factor on the
+    time, and `low` and `high`, between which 80% of measured over expected lie while the device is held out.
+    maker: of the device, where it is not that of the kernels' constants; its kinds begin with it.
+    of_model: dense, mixture, or latent for a mixture with latent attention.
+    widened: the factor by which ranges are wider to either side.
     """
 
     speed: float
     waits: float
     first_s: float
-    low: float
-    high: float
-    first_low: float
-    first_high: float
-    error: float
+    kinds: Mapping[str, Mapping[str, float]]
+    maker: str = ""
+    of_model: str = "dense"
+    widened: float = 1.0
 
     @classmethod
-    def of(cls, constants: Mapping[str, Any] | None) -> LiveServer | None:
+    def of(cls, facts: Mapping[str, Any], maker: str, of_model: str) -> LiveServer | None:
         """The constants that an engine's YAML states; None where no live server was measured."""
-        return None if constants is None else cls(*(constants[name] for name in cls._fields))
+        live = facts.get("live")
+        if live is None:
+            return None
+        kinds = facts.get("kinds", {})
+        return cls(live["speed"], live["waits"], live["first_s"], kinds, maker, of_model)
 
-    def widened(self, factor: float) -> LiveServer:
-        """The same with ranges that are wider to either side."""
-        return self._replace(
-            low=self.low / factor,
-            high=self.high * factor,
-            first_low=self.first_low / factor,
-            first_high=self.first_high * factor,
-        )
+    def error(self, what: str, load: Load) -> float | None:
+        """The median error of a kind on devices that were held out; None for one that was not measured."""
+        kind = self._kind(what, load)
+        return None if kind is None else kind["error"]
 
-    def of_kernels(self, kernels: Seconds) -> Seconds:
+    def of_kernels(self, kernels: Seconds, what: str, load: Load) -> Seconds:
         """The time of a pass that nothing else is run beside."""
-        return _ranged(kernels.floor, kernels.expected / self.speed, self.low, self.high)
+        return self._ranged(kernels.floor, kernels.expected / self.speed, what, load)
 
-    def of_token(self, steps: Seconds, prompts: Prompts) -> Seconds:
+    def of_token(self, steps: Seconds, prompts: Prompts, load: Load) -> Seconds:
         """The time of a token, of that of the steps alone: the others' prompts run between steps, or in them.
 
         At the floor all else hides behind the products of the prompts, or they behind it.
@@ -71,23 +77,39 @@ class LiveServer(NamedTuple):
         if not steps.is_calibrated:
             return Seconds.at_limit(floor)
         late = (1 - self.waits) * others * prompts.added_s
-        return _ranged(floor, (steps.expected + late) / self.speed, self.low, self.high)
+        return self._ranged(floor, (steps.expected + late) / self.speed, TOKEN, load)
 
-    def of_first(self, step: Seconds, token: Seconds, prompts: Prompts, rounds: float) -> Seconds:
+    def of_first(self, step: Seconds, token: Seconds, prompts: Prompts, rounds: float, load: Load) -> Seconds:
         """The time to a first token: of kernels that run before it, of what is beside them, and of a queue.
 
         Of `rounds` times as many sequences as run at once the others wait until those before them end.
         """
         if not step.is_calibrated:
-            return prompts.alone
+            return Seconds.at_limit(prompts.alone.floor)
         before = prompts.alone.expected + self.waits * prompts.others * prompts.added_s
         of_prompt = (before + step.expected) / self.speed + self.first_s
         queue = (rounds - 1) * (of_prompt + prompts.new * token.expected)
-        return _ranged(prompts.alone.floor, of_prompt + queue, self.first_low, self.first_high)
+        return self._ranged(prompts.alone.floor, of_prompt + queue, FIRST, load)
 
+    def of_whole(self, floor: float, expected: float, load: Load) -> Seconds:
+        """The time of all sequences, by that of the first token and the others."""
+        return self._ranged(floor, expected, WHOLE, load)
 
-def _ranged(floor: float, expected: float, low: float, high: float) -> Seconds:
-    """Seconds with a range of shares of the expected ones; none is below the floor."""
-    expected = max(floor, expected)
-    least, most = max(floor, min(1.0, low) * expected), max(1.0, high) * expected
-    return Seconds(floor, expected, least, most, is_calibrated=True)
+    def _kind(self, what: str, load: Load) -> Mapping[str, float] | None:
+        """The kind, or the nearest that was measured: under several sequences, or of what it is made of."""
+        nearest = {WHOLE: TOKEN, PASS: FIRST}
+        for timed in dict.fromkeys((what, nearest.get(what, what))):
+            for under in dict.fromkeys((load, "several")):
+                name = " ".join(filter(None, (self.maker, timed, under, self.of_model)))
+                if name in self.kinds:
+                    return self.kinds[name]
+        return None
+
+    def _ranged(self, floor: float, expected: float, what: str, load: Load) -> Seconds:
+        """Seconds with the range of a kind; the floor alone for one that nobody measured."""
+        kind = self._kind(what, load)
+        if kind is None:
+            return Seconds.at_limit(floor, expected)
+        expected = max(floor, kind["slower"] * expected)
+        low, high = kind["low"] / self.widened, kind["high"] * self.widened
+        return Seconds(floor, expected, max(floor, low * expected), high * expected, is_calibrated=True)

@@ -328,9 +328,9 @@ def bounds(rows: Iterable[PredictedRow], exposed_s: float) -> dict[Bound, float]
 
 
 def _bounded(total: Seconds) -> Seconds:
-    """The seconds of a step with a range that does not go below the floor."""
+    """The seconds of a step with a range that does not go below the floor, and of a step mostly known."""
     # a constant above 1 puts the expected time below the floor; low is no more than that
-    return total._replace(low=max(total.low, min(total.floor, total.expected)))
+    return total._replace(low=max(total.low, min(total.floor, total.expected))).known()
 
 
 def _tokens(model: Model, settings: MemorySettings, plan: Plan) -> int:

@@ -27,7 +27,7 @@ from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import FP8, MemorySettings
 from archcli.wings.serving.predict.communication.collective import Exposed
 from archcli.wings.serving.predict.constants import Efficiency, Entry
-from archcli.wings.serving.predict.live import LiveServer, Prompts
+from archcli.wings.serving.predict.live import TOKEN, LiveServer, Load, Prompts
 from archcli.wings.serving.predict.prediction import Prediction, predict_pass
 from archcli.wings.serving.predict.rank.kernels import CacheReads, CacheUse
 from archcli.wings.serving.predict.rank.rank_times import TimingDevice
@@ -54,6 +54,7 @@ class Engine(NamedTuple):
 
 KERNELS = Engine()
 """Kernels alone."""
+OF_WHOLE_RUNS = ("llamacpp", "mlx")
 WHOLE_RUNS = Engine(source="its constants are of whole runs")
 FIXED_BATCH = Engine(
     1.0, 0.88, 1.0, "0.88 to 1.00 of what its kernels allow; a batch of fixed size has no scheduler"
@@ -67,10 +68,10 @@ def engine_of(name: EngineName, reads: CacheReads, live: LiveServer | None) -> E
         return FIXED_BATCH
     if live is not None:
         return Engine(live.speed, live.speed, live.speed, "live servers", live)
-    return WHOLE_RUNS if name == "llamacpp" else KERNELS
+    return WHOLE_RUNS if name in OF_WHOLE_RUNS else KERNELS
 
 
-def with_engine(seconds: Seconds, engine: Engine) -> Seconds:
+def with_engine(seconds: Seconds, engine: Engine, timed: tuple[str, Load] = (TOKEN, "one")) -> Seconds:
     """The seconds of an engine; the floor stays that of the kernels.
 
     The range is that of its live servers, without these that of the kernels.
@@ -78,8 +79,8 @@ def with_engine(seconds: Seconds, engine: Engine) -> Seconds:
     if not seconds.is_calibrated:
         return seconds
     if engine.live is not None:
-        return engine.live.of_kernels(seconds)
-    floor, expected, low, high, _ = seconds
+        return engine.live.of_kernels(seconds, *timed)
+    floor, expected, low, high, *_ = seconds
     # the fastest engine has the shortest time
     return Seconds(floor, expected / engine.speed, low / engine.high, high / engine.low, is_calibrated=True)
 
@@ -229,7 +230,7 @@ def serve(
         return predict_pass(model, settings.decoding(model, past), device, plan, use)
 
     def prefilled(prompt_settings: MemorySettings) -> Prediction:
-        return predict_pass(model, replace(prompt_settings, phase="prefill"), device, plan, use)
+        return predict_prompt(model, replace(prompt_settings, phase="prefill"), device, plan, use)
 
     prefill = prefilled(settings)
     alone = prefill if running == 1 else prefilled(settings.alone())
@@ -239,6 +240,7 @@ def serve(
     again = [WeightedStep(rounds * weight, step) for weight, step in steps]
     parts = [("prefill", WeightedStep(rounds, prefill)), *(("decode", step) for step in again)]
     whole, per_token = joined(parts, batch_size * new, engine), added(steps, 1 / new)
+    first, per_token = first.known(), per_token.known()
     if engine.live is None:
         first, per_token = with_engine(first, engine), with_engine(per_token, engine)
         return ServedTokens(whole, first, per_token, running)
@@ -254,14 +256,50 @@ def serve(
     return _live(served, engine.live, prompts, rounds)
 
 
+def predict_prompt(
+    model: Model, settings: MemorySettings, device: TimingDevice, plan: Plan, use: CacheUse
+) -> Prediction:
+    """Predict a prefill, on one device in the chunks in which its engine runs a prompt.
+
+    Each chunk reads all weights. Its time grows linearly with the tokens before it, so that the first and the
+    last of equal ones stand for all.
+    """
+    tokens = int(settings.tokens(model))
+    if device.chunk is None or plan.devices > 1 or settings.media or settings.source_len:
+        return predict_pass(model, settings, device, plan, use)
+    parts = [
+        ("prefill", WeightedStep(weight, predict_pass(model, part, device, plan, use)))
+        for weight, part in prompt_chunks(settings, model, device.chunk)
+    ]
+    return joined(parts, tokens * int(settings.batch_size), KERNELS) if parts[1:] else parts[0][1].step
+
+
+def prompt_chunks(
+    settings: MemorySettings, model: Model, chunk: int
+) -> Iterator[tuple[float, MemorySettings]]:
+    """The passes of chunks that stand for all, and how many each stands for."""
+    tokens, before, sequences = int(settings.tokens(model)), int(settings.past), int(settings.batch_size)
+    if tokens <= chunk:
+        yield 1.0, settings
+        return
+    full, rest = divmod(tokens, chunk)
+    passes = [(full / 2, chunk, before), (full / 2, chunk, before + (full - 1) * chunk)]
+    passes += [(1, rest, before + full * chunk)] if rest else []
+    for weight, length, past in passes:
+        yield weight * sequences, replace(settings, batch_size=1, seq_len=length, past=past)
+
+
 def _live(kernels: ServedTokens, live: LiveServer, prompts: Prompts, rounds: float) -> ServedTokens:
     """The tokens of kernels as a live server gives them, one sequence after the other."""
-    per_token, whole = live.of_token(kernels.per_token, prompts), kernels.whole
-    first = live.of_first(kernels.first_token, per_token, prompts, rounds)
+    load: Load = "full" if rounds > 1 else "several" if prompts.others else "one"
+    per_token, whole = live.of_token(kernels.per_token, prompts, load), kernels.whole
+    first = live.of_first(kernels.first_token, per_token, prompts, rounds, load)
+    floor, expected = whole.seconds.floor, first.expected + prompts.new * per_token.expected
     if per_token.is_calibrated:
         # the floor is that of the kernels of all sequences
-        floor, seconds = whole.seconds.floor, first.plus(per_token.scaled(prompts.new))
-        whole = whole._replace(seconds=seconds._replace(floor=floor, low=max(floor, seconds.low)))
+        whole = whole._replace(seconds=live.of_whole(floor, expected, load))
+    else:
+        whole = whole._replace(seconds=Seconds.at_limit(floor))
     return ServedTokens(whole, first, per_token, kernels.at_once)
 
 
@@ -351,7 +389,7 @@ def joined(parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine) -
         for name in ("bubble_s", "model_flops", "executed_flops")
     }
     return first._replace(
-        seconds=with_engine(added(steps), engine),
+        seconds=with_engine(added(steps).known(), engine),
         bound_by=longest(steps).bound_by,
         rows=tuple(_rows(parts)),
         communication=tuple(_sent(steps)),

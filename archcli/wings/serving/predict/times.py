@@ -23,6 +23,8 @@ from archcli.wings.serving.recorded.classes import TimeClass, is_product
 if TYPE_CHECKING:
     from archcli.wings.serving.predict.engine_kernels.clock import EngineClock, Measured
 
+GROUPED = "_grouped_mm"
+"""The kernel of all routed experts; it reads the matrices of the experts that get a token."""
 PRODUCTS, ATTENTION, NORMALIZATION = "matrix_products", "attention", "normalization"
 ADDITIONS = ("add", "add_", "sub", "sub_")
 GATHERS = ("embedding", "embedding_dense_backward", "index", "index_select", "gather", "index_copy")
@@ -37,13 +39,16 @@ KINDS: Mapping[str, str] = {
 """Kinds of kernels by class; `kind_of` finds the kinds of all others by name."""
 
 
+MOST_UNKNOWN = 0.1
+"""The largest part of an expected time that may be of kernels without constants."""
 NO_TERMS = Terms(0.0, 0.0, 0.0)
 
 
 class Seconds(NamedTuple):
     """Seconds at the limit of the device, as expected, and their range.
 
-    Without constants (`is_calibrated` is False) the floor stands for all of them.
+    Without constants (`is_calibrated` is False) the floor stands for all of them. `unknown` are expected
+    seconds of kernels without constants.
     """
 
     floor: float = 0.0
@@ -51,11 +56,13 @@ class Seconds(NamedTuple):
     low: float = 0.0
     high: float = 0.0
     is_calibrated: bool = False
+    unknown: float = 0.0
 
     @classmethod
-    def at_limit(cls, floor: float) -> Seconds:
-        """Seconds without constants: the floor in all fields."""
-        return cls(floor, floor, floor, floor)
+    def at_limit(cls, floor: float, usual: float | None = None) -> Seconds:
+        """Seconds without constants: the floor, or what it is with the usual bytes, in all fields."""
+        usual = floor if usual is None else usual
+        return cls(floor, usual, usual, usual, unknown=usual)
 
     @classmethod
     def within(cls, floor: float, expected: float, low: float, high: float) -> Seconds:
@@ -71,19 +78,22 @@ class Seconds(NamedTuple):
             self.low + further.low,
             self.high + further.high,
             self.is_calibrated or further.is_calibrated,
+            self.unknown + further.unknown,
         )
 
     def scaled(self, times: float) -> Seconds:
         """The seconds of `times` such passes."""
-        floor, expected, low, high, is_calibrated = self
-        return Seconds(times * floor, times * expected, times * low, times * high, is_calibrated)
+        floor, expected, low, high, is_calibrated, unknown = self
+        ends = times * floor, times * expected, times * low, times * high
+        return Seconds(*ends, is_calibrated, times * unknown)
 
     def overlapped(self, further: Seconds) -> Seconds:
         """The longer of two that run at once; unchanged without constants."""
         if not self.is_calibrated:
             return self
-        floor, expected, low, high = (max(pair) for pair in zip(self[:4], further[:4], strict=True))
-        return Seconds(floor, expected, low, high, is_calibrated=True)
+        ends = (max(pair) for pair in zip(self[:4], further[:4], strict=True))
+        longer = max(self, further, key=lambda seconds: seconds.expected)
+        return Seconds(*ends, is_calibrated=True, unknown=longer.unknown)
 
     def beyond(self, further: Seconds) -> Seconds:
         """Each of the seconds minus those of `further`, at least 0."""
@@ -93,7 +103,13 @@ class Seconds(NamedTuple):
             max(0.0, self.low - further.low),
             max(0.0, self.high - further.high),
             self.is_calibrated,
+            max(0.0, self.unknown - further.unknown),
         )
+
+    def known(self) -> Seconds:
+        """The seconds; the floor alone where kernels without constants take more than `MOST_UNKNOWN`."""
+        is_known = self.unknown <= MOST_UNKNOWN * self.expected
+        return self if is_known or not self.is_calibrated else Seconds.at_limit(self.floor)
 
     def record(self) -> dict[str, float | None]:
         """The figures by JSON's keys; None for all but the floor without constants."""
@@ -181,9 +197,9 @@ class Roofline(NamedTuple):
 
 def roofline(kernel: KernelCost, op_class: str, rates: Rates) -> Roofline:
     """The roofline of a kernel. Raises ArchError where the device states no peak of a product's dtype."""
-    kind, moved = kind_of(op_class, kernel.name), kernel.bytes
+    kind, moved = kind_of(op_class, kernel.name), kernel.least_bytes
     compute = kernel.flops / rates.peak(kernel.dtype) if kind in OF_PRODUCTS else 0.0
-    bare = Terms(0.0, compute, moved / rates.bandwidth)
+    bare = Terms(0.0, compute, kernel.bytes / rates.bandwidth)
     floor = bare._replace(memory=moved / rates.memory(moved))
     # a fitted fraction above 1 of the rate of memory comes from kernels whose bytes lie in the cache; beyond
     # it they are no faster than memory. Weights are only read, which may be faster than the copy that the
@@ -226,7 +242,9 @@ class KernelClock(NamedTuple):
             return _of_engine(known, kernel, measured, self.rates)
         constants, is_cached = self._constants(kernel, kind), self.rates.is_cached(kernel.bytes)
         if constants is None:
-            return KernelTime(Seconds.at_limit(known.limit), floor.bound_by(is_cached=is_cached), kind)
+            usual = known.limit if kernel.least_read is None else max(bare.compute, bare.memory)
+            seconds = Seconds.at_limit(known.limit, usual)
+            return KernelTime(seconds, floor.bound_by(is_cached=is_cached), kind)
         low, high = constants.origin.low, constants.origin.high
         if op_class == TimeClass.FRAMEWORK:  # the host binds
             expected = constants.terms(bare, 0.0).joined(constants.exponent)
@@ -239,5 +257,6 @@ class KernelClock(NamedTuple):
 
     def _constants(self, kernel: KernelCost, kind: str) -> KernelConstants | None:
         if kind in OF_PRODUCTS:
-            return OF_PRODUCTS[kind](self.efficiency, kernel.dtype)
+            of_dtype = Efficiency.experts if kernel.name == GROUPED else OF_PRODUCTS[kind]
+            return of_dtype(self.efficiency, kernel.dtype)
         return self.efficiency.memory_bound(kind)

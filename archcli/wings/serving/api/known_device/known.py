@@ -22,9 +22,11 @@ from archcli.errors import ArchError
 from archcli.units import binary_bytes
 from archcli.wings.serving.api.known_device.machines import LINKS_OF_SERVERS, Machines, network_constants
 from archcli.wings.serving.memory.plan import DEVICES_PER_NODE, DeviceMemory, Family
+from archcli.wings.serving.predict.engine_kernels.choice import FOREIGN
 
 if TYPE_CHECKING:
     from archcli.measure.kvcache.engine import InferenceEngine
+    from archcli.modules import Model
     from archcli.wings.serving.devices.budget import Budget
     from archcli.wings.serving.devices.datasheet import Datasheet
     from archcli.wings.serving.predict.answers.question import PredictedDevice
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 ONE_BY_FILE = Machines()
 """Machines of which nothing is stated: how many devices are in each is a fact of the device."""
+WHOLE_RUNS = ("llamacpp", "mlx")
+"""Engines with constants of whole runs."""
 
 
 @dataclass(frozen=True)
@@ -115,16 +119,25 @@ class KnownDevice:
         )
         return device._replace(timing=device.timing._replace(fabric=fabric))
 
-    def run_by(
-        self, engine: InferenceEngine, utilization: float | None, *, quantized: bool
-    ) -> PredictedDevice:
-        """The device with the part of its memory that an engine takes; for llama.cpp with its constants."""
-        device = self.timed._replace(memory=self.memory.taken_by(engine, utilization))
-        if engine.name != "llamacpp":
-            return device
-        from archcli.wings.serving.api.known_device.llamacpp import with_llamacpp  # of this engine alone
+    @property
+    def maker(self) -> str:
+        """The maker of a device that has constants of another maker's kernels, such as amd; else empty."""
+        is_foreign = self.budget.architecture in FOREIGN
+        return self.budget.datasheet.vendor.lower() if is_foreign and self.budget.datasheet else ""
 
-        return with_llamacpp(device, quantized=quantized)
+    def run_by(
+        self, engine: InferenceEngine, utilization: float | None, model: Model, chunk: int | None = None
+    ) -> PredictedDevice:
+        """The device with the part of its memory that an engine takes, and its constants of whole runs."""
+        from archcli.wings.serving.devices.engines import load_engine  # of an engine alone
+
+        versions = load_engine(engine.name).get("timed", "")
+        device = self.timed._replace(memory=self.memory.taken_by(engine, utilization), timed_as=versions)
+        if engine.name not in WHOLE_RUNS:
+            return device
+        from archcli.wings.serving.api.known_device.whole_runs import with_whole_runs  # of few engines alone
+
+        return with_whole_runs(device, engine.name, self.budget, model, chunk or engine.chunk)
 
 
 @dataclass(frozen=True)
@@ -162,11 +175,11 @@ class UnlikeDevices(KnownDevice):
         return self._joined([card.timed for card in self.cards])
 
     def run_by(
-        self, engine: InferenceEngine, utilization: float | None, *, quantized: bool
+        self, engine: InferenceEngine, utilization: float | None, model: Model, chunk: int | None = None
     ) -> PredictedDevice:
         """All devices with the parts that an engine takes."""
         return self._joined(
-            [card.run_by(engine, utilization, quantized=quantized) for card in self.cards]
+            [card.run_by(engine, utilization, model, chunk) for card in self.cards]
         )._replace(memory=self.memory.taken_by(engine, utilization))
 
     def _joined(self, cards: list[PredictedDevice]) -> PredictedDevice:

@@ -10,6 +10,7 @@ from archcli.errors import ArchError
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import layer_count
+from archcli.modules.spec.base import Spec, find
 from archcli.units import binary_bytes
 from archcli.wings.serving.memory.answers.fit import narrowed
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
@@ -21,6 +22,14 @@ from archcli.wings.serving.memory.settings import MemorySettings
 def has_experts(model: Model) -> bool:
     """Whether a model has routed experts."""
     return any(row.experts is not None for row in shape_pass(model).rows)
+
+
+def of_model(model: Model) -> str:
+    """The kind of a model by which engines are measured: dense, mixture, or latent with latent attention."""
+    if not has_experts(model):
+        return "dense"
+    # rows of a pass without a cache do not tell what a cache would hold
+    return "latent" if any(hasattr(part, "kv_lora_rank") for _, part in find(model, Spec)) else "mixture"
 
 
 def check_offload(model: Model, offload: Offload) -> None:

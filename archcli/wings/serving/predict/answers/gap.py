@@ -18,8 +18,7 @@ from archcli.wings.serving.predict.answers.limits import duration
 from archcli.wings.serving.predict.answers.question import PredictQuestion, check_prediction
 from archcli.wings.serving.predict.prediction import Prediction
 from archcli.wings.serving.predict.rank.host import EAGER
-from archcli.wings.serving.predict.rank.stored import GROUPED
-from archcli.wings.serving.predict.times import Seconds
+from archcli.wings.serving.predict.times import GROUPED, Seconds
 from archcli.wings.serving.recorded.classes import TimeClass
 
 LEAST_PART = 0.1

@@ -61,7 +61,8 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
 def _of_engine(question: PredictQuestion) -> Iterator[str]:
     """The engine, its cache, and the part of the model in RAM."""
     settings, predicted = question.settings, question.options
-    yield engine_in_words(settings)
+    timed_as = question.device.timed_as
+    yield engine_in_words(settings) + (f" of {timed_as}" if timed_as else "")
     if predicted.kv_read != PREDICT_DEFAULTS.kv_read:
         yield "cache read once per query head"
     if predicted.kv_dtype is not None:

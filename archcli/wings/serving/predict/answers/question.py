@@ -19,7 +19,7 @@ from archcli.wings.serving.memory.traced import TracedModel
 from archcli.wings.serving.predict.communication.collective import LinkName
 from archcli.wings.serving.predict.constants import Efficiency
 from archcli.wings.serving.predict.engine_kernels.choice import BORROWED
-from archcli.wings.serving.predict.live import LiveServer
+from archcli.wings.serving.predict.live import PASS, TOKEN, LiveServer, Load
 from archcli.wings.serving.predict.prediction import Prediction, predict_pass
 from archcli.wings.serving.predict.rank.host import COMPILED, EAGER
 from archcli.wings.serving.predict.rank.kernels import CacheForm, CacheReads, CacheUse
@@ -30,6 +30,7 @@ from archcli.wings.serving.predict.serving import (
     at_peak,
     engine_of,
     in_fewer_bits,
+    predict_prompt,
     serve,
     with_engine,
 )
@@ -54,7 +55,7 @@ class PredictedDevice(NamedTuple):
     """A kind of device to predict for: how many, their times and memory, and their power in W if known.
 
     `backend` says whose kernels run on it, None where that is asked apart. `kernels_of` an engine are those
-    that were measured on it or on its like.
+    that were measured on it or on its like. `timed_as` are the engine's versions that its constants are of.
     """
 
     timing: TimingDevice
@@ -62,6 +63,7 @@ class PredictedDevice(NamedTuple):
     tdp_w: float | None = None
     backend: Backend | None = None
     kernels_of: Callable[[str], EngineClock | None] = _nothing_measured
+    timed_as: str = ""
 
     @property
     def name(self) -> str:
@@ -155,7 +157,9 @@ class PredictQuestion:
     def native(self) -> str:
         """The dtype in which the device multiplies packed matrices; empty where products unpack them."""
         stored, peaks = self.model.quantization, self.device.timing.clock.rates.peaks
-        product = None if stored is None or self.phase == "train" else stored.product
+        # constants of whole runs are of products that unpack, whatever they compute in
+        unpacks = self.phase == "train" or self.device.timing.whole_runs is not None
+        product = None if stored is None or unpacks else stored.product
         return product.runs_in if product is not None and {*product} <= peaks.keys() else ""
 
     @property
@@ -170,10 +174,19 @@ class PredictQuestion:
             engine = engine._replace(at_once=self._at_once())
             served = serve(self.model, self.settings, self.options.new, timing, plan, self.cache, engine)
             return PredictAnswer(self._of_peak(served.whole), served)
-        compiled = self.options.compiled
-        one_pass = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
-        with_overhead = one_pass._replace(seconds=with_engine(one_pass.seconds, engine))
+        compiled, asked = self.options.compiled, (self.model, self.settings, timing, self.plan, self.cache)
+        if self.phase == "prefill" and timing.chunk is not None:
+            one_pass = predict_prompt(*asked)
+        else:
+            one_pass = predict_pass(*asked, compiled=compiled)
+        with_overhead = one_pass._replace(seconds=with_engine(one_pass.seconds, engine, self._timed))
         return PredictAnswer(self._of_peak(with_overhead))
+
+    @property
+    def _timed(self) -> tuple[str, Load]:
+        """What is timed of a pass, and under which load."""
+        sequences = int(self.plan.of_replica(self.settings).batch_size)
+        return TOKEN if self.phase == "decode" else PASS, "one" if sequences == 1 else "several"
 
     def _at_once(self) -> int:
         """Sequences that a live server runs at once: as many as it takes, and as its cache has room for.
@@ -227,7 +240,7 @@ class PredictQuestion:
         engine = engine_of(self.options.engine, self.options.kv_read, self.live)
         if engine.live is None or (kernels is not None and not (kernels.lender or kernels.products)):
             return engine
-        return engine._replace(live=engine.live.widened(BORROWED))
+        return engine._replace(live=engine.live._replace(widened=BORROWED))
 
     @property
     def engine_title(self) -> str:

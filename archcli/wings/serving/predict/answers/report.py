@@ -43,8 +43,8 @@ from archcli.wings.serving.predict.answers.tables import FIGURES, kind_of_figure
 from archcli.wings.serving.predict.constants import SMALL_BYTES
 from archcli.wings.serving.predict.prediction import OF_PEAKS
 from archcli.wings.serving.predict.rank.stage_step import PASSES_OF_RING
-from archcli.wings.serving.predict.rank.stored import GROUPED
 from archcli.wings.serving.predict.serving import break_even
+from archcli.wings.serving.predict.times import GROUPED
 from archcli.wings.serving.recorded.classes import TimeClass
 
 FIGURES_TITLE = "times and rates"
@@ -312,7 +312,7 @@ def _of_engine(question: PredictQuestion, totals: Record) -> Iterator[str]:
     if question.phase == "serve":
         yield (
             "A live server takes in a sequence when another ends: tokens wait for prefills of others, too; "
-            f"mean error of a token {100 * engine.live.error:.1f}% on servers not used for fitting."
+            "the ranges held 80% of servers of their kind whose device was not used for fitting."
         )
 
 

@@ -55,6 +55,10 @@ GENERATIONS: Mapping[str, str] = {
 }
 """Architectures whose kernels are the same code: sm_100 and sm_120 share a name, and no kernel."""
 
+FOREIGN: Mapping[str, str] = {"gfx90a": "sm_80", "gfx942": "sm_90", "gfx950": "sm_100"}
+"""Accelerators of other makers with the constants of NVIDIA's of their year: nobody publishes times of their
+kernels. What was measured of their servers has kinds, and so factors, of its own.
+"""
 NumberedEntry = Mapping[str, Any]
 """The constants of a kernel, with its name, dtypes, rows and errors."""
 
@@ -69,7 +73,8 @@ class NamedDevice(NamedTuple):
 
 def generation(architecture: str) -> str:
     """The name of a generation, that of the architecture where it has no other."""
-    return GENERATIONS.get(architecture, architecture)
+    alike = FOREIGN.get(architecture, architecture)
+    return GENERATIONS.get(alike, alike)
 
 
 def lender(device: NamedDevice, measured: Iterable[NamedDevice]) -> NamedDevice | None:

@@ -15,8 +15,8 @@ from archcli.arith import prod
 from archcli.graph import Row
 from archcli.wings.serving.launches.kernel import KernelCost, KernelRun
 from archcli.wings.serving.predict.constants import WIDTHS
-from archcli.wings.serving.predict.rank.stored import GROUPED
-from archcli.wings.serving.predict.times import NORMALIZATION, PRODUCTS, kind_of
+from archcli.wings.serving.predict.rank.routing import assigned_to, reached
+from archcli.wings.serving.predict.times import GROUPED, NORMALIZATION, PRODUCTS, kind_of
 from archcli.wings.serving.recorded.classes import TimeClass
 from archcli.wings.serving.recorded.operations import JOIN
 
@@ -127,8 +127,9 @@ def _fused_kernel(group: Sequence[KernelRun], rows: Mapping[str, Row | None], st
     last, experts = products[-1], products[-1].row.experts
     kernel, times = last.run.kernel, last.run.times
     assigned, elements = last.tokens, sum(product.elements for product in products)
-    touched = experts.reached(assigned) if experts else 1.0
+    touched = reached(experts, assigned) if experts else 1.0
     weights = sum(product.weights for product in products)
+    least = weights - sum(product.spared for product in products)
     tokens = group[-1].kernel.written
     sizes = ExpertsCall(
         last.written,
@@ -141,7 +142,8 @@ def _fused_kernel(group: Sequence[KernelRun], rows: Mapping[str, Row | None], st
     )
     flops = sum(product.run.kernel.flops for product in products)
     dtype = _dtype_of(sizes.weight_bytes, stored_as)
-    cost = KernelCost(GROUPED, flops, round(weights) + tokens, tokens, kernel.dtype, RoutedCall(sizes, dtype))
+    read, least = (round(moved) + tokens for moved in (weights, least))
+    cost = KernelCost(GROUPED, flops, read, tokens, kernel.dtype, RoutedCall(sizes, dtype), least)
     return last.run._replace(
         path=JOIN.join(dict.fromkeys(run.path for run in group)), kernel=cost, times=times
     )
@@ -164,7 +166,7 @@ class Product(NamedTuple):
     def of(cls, run: KernelRun, row: Row) -> Product:
         """The product of a kernel and its row, whose weight is that of one expert."""
         written, read = (int(size) for size in row.weights["weight"])
-        return cls(run, row, round(run.kernel.flops / (2 * written * read)), read, written)
+        return cls(run, row, assigned_to(run, row), read, written)
 
     @property
     def elements(self) -> int:
@@ -175,6 +177,12 @@ class Product(NamedTuple):
     def weights(self) -> float:
         """Bytes of the matrices that are read."""
         return self.run.kernel.read - self.tokens * self.read * WIDTHS[self.run.kernel.dtype]
+
+    @property
+    def spared(self) -> int:
+        """Bytes that are not read where all tokens choose the same experts."""
+        kernel = self.run.kernel
+        return kernel.bytes - kernel.least_bytes
 
 
 def _sent(group: Sequence[KernelRun], rows: Mapping[str, Row | None]) -> int:

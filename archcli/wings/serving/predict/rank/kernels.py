@@ -23,6 +23,7 @@ from archcli.wings.serving.memory.shares import shares
 from archcli.wings.serving.memory.traced import sizes_of
 from archcli.wings.serving.predict.constants import FRAMEWORK, TRAINING_FRAMEWORK
 from archcli.wings.serving.predict.rank.planned import PlannedPass, StagePlacement
+from archcli.wings.serving.predict.rank.routing import unevenly
 from archcli.wings.serving.predict.times import ATTENTION, PRODUCTS, kind_of
 from archcli.wings.serving.recorded.classes import TimeClass
 
@@ -115,6 +116,7 @@ def rank_kernels(
             kernels = [*unpacking(kernels, named, planned.model, settings.dtype)]
         else:
             kernels = [*reading_stored(kernels, named, planned.model, settings.dtype, use.native)]
+    kernels = [*unevenly(kernels, named)]
     if settings.served and use.reads == "groups":
         from archcli.wings.serving.predict.rank.fused import served_runs  # of engines alone
 

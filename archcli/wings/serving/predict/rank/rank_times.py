@@ -18,7 +18,7 @@ from archcli.wings.serving.predict.rank.kernels import RankKernels, operation_ca
 from archcli.wings.serving.predict.times import ATTENTION, KernelClock, KernelTime, Seconds
 
 if TYPE_CHECKING:
-    from archcli.wings.serving.predict.engine_kernels.llamacpp import LlamaCppConstants
+    from archcli.wings.serving.predict.engine_kernels.whole_runs import WholeRuns
 
 KnownTimes = dict[tuple[KernelCost, str], KernelTime]
 """Times of kernels by kernel and class."""
@@ -30,14 +30,16 @@ class TimingDevice(NamedTuple):
 
     Without a `host` launches take no time of it. `whole_runs` are constants of passes, `ram` the RAM beside.
     `unlike` are the devices of all stages where they are unlike.
+    `chunk`: tokens of a prompt that run at a time, None for all.
     """
 
     clock: KernelClock
     fabric: Fabric
     host: Host | None = None
-    whole_runs: LlamaCppConstants | None = None
+    whole_runs: WholeRuns | None = None
     ram: TimingDevice | None = None
     unlike: tuple[TimingDevice, ...] = ()
+    chunk: int | None = None
 
     def of_pass(self, request: Request) -> TimingDevice:
         """The device with the constants of a pass."""

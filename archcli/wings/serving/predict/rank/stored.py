@@ -12,11 +12,9 @@ from archcli.measure.weights.stored_bytes import WeightBits, stored
 from archcli.modules import Model
 from archcli.wings.serving.launches.kernel import KernelCost, KernelRun
 from archcli.wings.serving.predict.constants import WIDTHS
-from archcli.wings.serving.predict.times import PRODUCTS, kind_of, narrowed
+from archcli.wings.serving.predict.times import GROUPED, PRODUCTS, kind_of, narrowed
 from archcli.wings.serving.recorded.classes import TimeClass
 
-GROUPED = "_grouped_mm"
-"""The kernel of all routed experts; it reads the matrices of the experts that get a token."""
 BITS = 8
 
 

@@ -40,12 +40,6 @@ class Row:
         self.sets, self.ask = json.loads(fields["sets"] or "[]"), json.loads(fields["ask"])
         self.ask.update(self.ask.pop("plan", {}))
         self.engine, self.phase = self.ask.get("engine", ""), self.ask["phase"]
-        if "gpt-oss" in self.model and self.ask.get("engine") == "llamacpp":  # TEMP
-            self.sets = [
-                "quantization={format: q8_0, rules: [{match: experts, bits: 4, group_size: 32, scale_bits: 8}]}"
-            ]
-            self.ask.pop("dtype", None)
-        self.engine, self.phase = self.ask.get("engine", ""), self.ask["phase"]
         number, self.device = DEVICES.fullmatch(self.ask["device"]).groups()
         self.number = int(number or 1)
 

@@ -7,7 +7,6 @@ from archcli.wings.serving.devices.engines import engines, load_engine
 from archcli.wings.serving.predict.communication.collective import DEVICES_PER_NODE
 from archcli.wings.serving.predict.communication.exchanges import BUCKET_BYTES
 from archcli.wings.serving.predict.constants import SMALL_BYTES
-from archcli.wings.serving.predict.live import LiveServer
 from archcli.wings.serving.predict.rank.kernels import LOSS_PASSES
 from archcli.wings.serving.predict.serving import MOST_HALVINGS, OFF_THE_CHORD
 from engine_passes import engine_pass_table
@@ -68,11 +67,20 @@ def figure(sheet, key):
 
 
 def engines_table():
-    """The constants and ranges of each engine's live servers; of one that nobody measured there are none."""
-    live = {name: load_engine(name)["live"] for name in engines() if "live" in load_engine(name)}
-    rows = [[f"`{name}`", *(f"{one[key]:g}" for key in LiveServer._fields)] for name, one in live.items()]
-    heads = ["speed", "waits", "first, s", "low", "high", "first, low", "first, high", "error"]
-    return table(["`--engine`", *heads], rows, texts=1)
+    """The constants of each engine's live servers, and their kinds; of one that nobody measured none."""
+    live = {name: engine for name in engines() if "live" in (engine := load_engine(name))}
+    rows = [
+        [f"`{name}`", *(f"{one['live'][key]:g}" for key in ("speed", "waits", "first_s"))]
+        for name, one in live.items()
+    ]
+    constants = table(["`--engine`", "speed", "waits", "first, s"], rows, texts=1)
+    ends = ("slower", "low", "high", "error", "rows", "devices")
+    kinds = [
+        [f"`{name}`", kind, *(f"{entry[key]:g}" for key in ends)]
+        for name, one in live.items()
+        for kind, entry in one["kinds"].items()
+    ]
+    return f"{constants}\n\n{table(['`--engine`', 'kind', *ends], kinds, texts=2)}"
 
 
 def assumptions_table():

@@ -145,21 +145,28 @@ def weighted(pairs):
     return sum(error * rows for error, rows in pairs) / sum(rows for _, rows in pairs)
 
 
-def llamacpp_table():
-    """llama.cpp's constants by family of devices, with the errors of held-out devices."""
-    rows = []
-    for family, speed in load_speeds("llamacpp").items():
-        for phase in ("generation", "prompt"):
-            known = speed[phase]
-            constants = [speed["launch_us"], speed["memory"], known["quantized"], known["plain"]]
-            errors = [known["rows"], f"{known['error']:.1%}", known["low"], known["high"]]
-            rows.append([family, phase, *constants, *errors])
-    heads = ["devices", "phase", "launch_us", "memory", "quantized", "plain", "rows", "error", "low", "high"]
-    return table(heads, rows, texts=2)
+def whole_runs_table():
+    """Constants of engines of whole runs by family of devices, and the ranges by kind."""
+    constants, kinds = [], []
+    for engine in ("llamacpp", "mlx"):
+        for family, speed in load_speeds(engine)["speeds"].items():
+            numbers = [speed[key] for key in ("launch_us", "memory", "attention", "experts")]
+            numbers += [speed[phase][form] for phase in PHASES for form in ("quantized", "plain")]
+            constants.append([engine, family, *numbers])
+            for kind, ends in speed["kinds"].items():
+                known = [ends[key] for key in ("rows", "devices")]
+                known += [f"{ends['error']:.1%}", ends["low"], ends["high"]]
+                near = [ends.get("near_low", ""), ends.get("near_high", "")]
+                kinds.append([engine, family, kind, *known, *near])
+    of_phases = [f"{phase}, {form}" for phase in PHASES for form in ("quantized", "plain")]
+    heads = ["engine", "devices", "launch_us", "memory", "attention", "experts", *of_phases]
+    ends = ["rows", "devices", "error", "low", "high", "near_low", "near_high"]
+    return f"{table(heads, constants, texts=2)}\n\n{table(['engine', 'devices', 'kind', *ends], kinds, texts=3)}"
 
 
+PHASES = ("generation", "prompt")
 GENERATORS = {
-    "llamacpp": llamacpp_table,
+    "whole_runs": whole_runs_table,
     "engine_errors": engine_errors_table,
     "engine_examples": engine_examples_table,
 }

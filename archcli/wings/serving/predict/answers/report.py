@@ -373,7 +373,7 @@ def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[
     if any(part.link == "network" for part in sent):
         yield OF_NETWORK
     if any(row.op_class == TimeClass.ROUTING or row.kernel == GROUPED for row in answer.prediction.rows):
-        yield "Uneven routing: tokens are spread evenly over the experts."
+        yield "The routing: loads of experts fall as rank^-1.2; the limit has all tokens choose the same."
     if question.phase == "train":
         return
     unpacks = not question.native and question.device.timing.whole_runs is None

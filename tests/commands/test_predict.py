@@ -304,8 +304,14 @@ def test_what_a_reader_must_know(predicted):
     (curve,) = [note for note in predicted(*GPT2, "--curve", "devices")["notes"] if "curve" in note]
     assert curve == "A curve of devices goes up to those of --device: 8xh100-sxm has four points."
     mixture = predicted("predict", "mixtral-8x7b", "--device", "h100-sxm")["not_modelled"]
-    assert "The routing: loads of experts fall as rank^-1.2; the limit has all tokens choose the same." in mixture
-    assert "The routing: loads of experts fall as rank^-1.2; the limit has all tokens choose the same." not in long["not_modelled"]
+    assert (
+        "The routing: loads of experts fall as rank^-1.2; the limit has all tokens choose the same."
+        in mixture
+    )
+    assert (
+        "The routing: loads of experts fall as rank^-1.2; the limit has all tokens choose the same."
+        not in long["not_modelled"]
+    )
 
 
 @pytest.mark.long

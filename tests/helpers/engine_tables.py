@@ -161,7 +161,9 @@ def whole_runs_table():
     of_phases = [f"{phase}, {form}" for phase in PHASES for form in ("quantized", "plain")]
     heads = ["engine", "devices", "launch_us", "memory", "attention", "experts", *of_phases]
     ends = ["rows", "devices", "error", "low", "high", "near_low", "near_high"]
-    return f"{table(heads, constants, texts=2)}\n\n{table(['engine', 'devices', 'kind', *ends], kinds, texts=3)}"
+    return (
+        f"{table(heads, constants, texts=2)}\n\n{table(['engine', 'devices', 'kind', *ends], kinds, texts=3)}"
+    )
 
 
 PHASES = ("generation", "prompt")

@@ -46,14 +46,14 @@ def test_runs_lie_in_the_range_of_the_constants(fit_network):
 
 
 def test_the_constants_are_those_of_the_script(fit_network):
-    written = load_speeds("network")["all_reduce"]
+    written = load_speeds("network")["speeds"]["all_reduce"]
     assert str(written["constants"]["hop_us"]) in fit_network.text(written["fitted"])
     assert written["rows"] == len(RUNS)
 
 
 def test_the_page_has_the_constants():
     page = " ".join((ROOT / "docs/predict.md").read_text(encoding="utf-8").split())
-    fitted, of = load_speeds("network")["all_reduce"], network_constants()
+    fitted, of = load_speeds("network")["speeds"]["all_reduce"], network_constants()
     assert f"latency of {of.near_us:.1f} µs for each doubling of the ranks in a machine" in page
     assert f"{of.hop_us:.1f} µs for each doubling of machines" in page
     assert f"{of.mixed:.1f} times the geometric mean" in page

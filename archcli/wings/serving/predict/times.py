@@ -91,9 +91,9 @@ class Seconds(NamedTuple):
         """The longer of two that run at once; unchanged without constants."""
         if not self.is_calibrated:
             return self
-        ends = (max(pair) for pair in zip(self[:4], further[:4], strict=True))
+        floor, expected, low, high = (max(pair) for pair in zip(self[:4], further[:4], strict=True))
         longer = max(self, further, key=lambda seconds: seconds.expected)
-        return Seconds(*ends, is_calibrated=True, unknown=longer.unknown)
+        return Seconds(floor, expected, low, high, is_calibrated=True, unknown=longer.unknown)
 
     def beyond(self, further: Seconds) -> Seconds:
         """Each of the seconds minus those of `further`, at least 0."""

@@ -178,9 +178,9 @@ class UnlikeDevices(KnownDevice):
         self, engine: InferenceEngine, utilization: float | None, model: Model, chunk: int | None = None
     ) -> PredictedDevice:
         """All devices with the parts that an engine takes."""
-        return self._joined(
-            [card.run_by(engine, utilization, model, chunk) for card in self.cards]
-        )._replace(memory=self.memory.taken_by(engine, utilization))
+        return self._joined([card.run_by(engine, utilization, model, chunk) for card in self.cards])._replace(
+            memory=self.memory.taken_by(engine, utilization)
+        )
 
     def _joined(self, cards: list[PredictedDevice]) -> PredictedDevice:
         """The first device with the times of all."""

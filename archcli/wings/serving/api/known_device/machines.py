@@ -93,7 +93,7 @@ def network_constants() -> NetworkConstants:
     from archcli.wings.serving.devices.engines import load_speeds  # of several machines alone
     from archcli.wings.serving.predict.communication.collective import NetworkConstants
 
-    return NetworkConstants(**load_speeds("network")["all_reduce"]["constants"])
+    return NetworkConstants(**load_speeds("network")["speeds"]["all_reduce"]["constants"])
 
 
 def _rate(text: str) -> float:

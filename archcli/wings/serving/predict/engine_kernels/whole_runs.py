@@ -85,7 +85,9 @@ class WholeRuns(NamedTuple):
             dtype: {**origin, **exponents, "compute": fraction / slower}
             for dtype, fraction in computing.items()
         }
-        experts = {dtype: {**entry, "compute": share * entry["compute"]} for dtype, entry in products.items()}
+        experts: dict[str, Entry] = {
+            dtype: {**entry, "compute": share * entry["compute"]} for dtype, entry in products.items()
+        }
         attention = {**origin, **exponents, "compute": self.speed["attention"] / slower}
         groups: dict[str, dict[str, Entry]] = {
             "matrix_products": products,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from math import fsum
 
 from archcli.graph import Row
 from archcli.graph.row import Experts
@@ -24,7 +25,7 @@ POWER = 1.2
 def _chances(experts: int, top_k: float) -> tuple[float, ...]:
     """The chance of each expert to be chosen by a token; they add up to `top_k`, and none is above 1."""
     loads = [rank**-POWER for rank in range(1, experts + 1)]
-    left, rest = top_k, sum(loads)
+    left, rest = top_k, float(sum(loads))
     for certain, load in enumerate(loads):
         if left * load < rest:
             return (1.0,) * certain + tuple(left * it / rest for it in loads[certain:])
@@ -39,7 +40,8 @@ def reached(experts: Experts, assigned: int) -> float:
     chances = _chances(round(ranks * float(experts.n_experts)), top_k)
     tokens = assigned * ranks / top_k
     # a token of its own reaches just top_k
-    return max(sum(1 - (1 - chance) ** tokens for chance in chances), min(tokens, 1.0) * top_k) / ranks
+    every = fsum(1 - (1 - chance) ** tokens for chance in chances)
+    return max(every, min(tokens, 1.0) * top_k) / ranks
 
 
 def least_reached(experts: Experts, assigned: int) -> float:

@@ -249,13 +249,13 @@ def check_runs(
     engine: InferenceEngine, model: Model, kv_dtype: str | None, device: DeviceMemory | None
 ) -> None:
     """Raise ArchError for a device that an engine does not run on, or not in a format or with a cache."""
-    there, stored_as = "" if device is None else device.platform, model.stored_as
+    platform, stored_as = "" if device is None else device.platform, model.stored_as
     wanted = {"": "", stored_as: f" with weights in {stored_as}"} if stored_as else {"": ""}
     if kv_dtype is not None:
         wanted[f"{kv_dtype} cache"] = f" with a cache in {kv_dtype}"
     for what, in_words in wanted.items():
-        if device is not None and not runs_on(engine.name, there, what):
-            others = list(_readers(model, device.usual_engine, kv_dtype, there))
+        if device is not None and not runs_on(engine.name, platform, what):
+            others = list(_readers(model, device.usual_engine, kv_dtype, platform))
             hint = f"--engine {either(others)}" if others else "another format, or another device"
             raise ArchError(f"{engine.title} does not run on {device.name}{in_words}", hint)
 
@@ -286,8 +286,8 @@ def _readers(
     """The engines that read a model's weights and keep a type of cache on a platform, the usual one first."""
     for name in dict.fromkeys((usual, "vllm", "llamacpp", *get_args(EngineName)[1:])):
         converted = as_converted(model, name)
-        there = (runs_on(name, platform, what) for what in ("", converted.stored_as, f"{kv_dtype} cache"))
-        if _reads(name, converted) and _keeps(load_engine(name), kv_dtype) and all(there):
+        running = (runs_on(name, platform, what) for what in ("", converted.stored_as, f"{kv_dtype} cache"))
+        if _reads(name, converted) and _keeps(load_engine(name), kv_dtype) and all(running):
             yield name
 
 

@@ -278,9 +278,9 @@ def _check_chosen(plan: Plan) -> None:
 def predict_report(subject: Subject, question: PredictQuestion, options: PredictOptions) -> Report:
     """The report on a loaded model."""
     report = predict_times(question, curve=options.curve, what_fits=options.fit)
-    asked, device = question.memory(), question.device.memory
-    engine = asked.settings.engine or NO_ENGINE
-    notes = version_notes(engine, asked.model, asked.settings.cache_dtype, device)
+    memory, device = question.memory(), question.device.memory
+    engine = memory.settings.engine or NO_ENGINE
+    notes = version_notes(engine, memory.model, memory.settings.cache_dtype, device)
     report = replace(report, notes=(*report.notes, *notes))
     return subject.named(with_commands(report, "predict", subject, options), options)
 

@@ -34,8 +34,8 @@ def test_the_first_choice_has_four_bits_wherever_such_a_format_fits(model, devic
 
 
 def test_min_bits_moves_the_floor():
-    """Codestral 22B on 12 GB: IQ4_XS holds 768 tokens, and Q3_K_M the 8,192 that are wanted first."""
-    four, three = (archcli.fit("codestral-22b", "rtx-3060", min_bits=n).totals for n in (4, 3))
+    """Phi-4 in 8.5 GiB: IQ4_XS holds some 3,000 tokens, and IQ3_XXS the 8,192 that are wanted first."""
+    four, three = (archcli.fit("phi-4", "8.5GiB", min_bits=n).totals for n in (4, 3))
     assert bits(four["format"]) >= 4 > bits(three["format"]) >= 3
     assert four["context"] < 8192 <= three["context"]
     with pytest.raises(ArchError, match=r"min[-_]bits"):

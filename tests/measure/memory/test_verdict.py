@@ -63,7 +63,7 @@ KINDS = [
 @pytest.mark.parametrize(("model", "overrides", "options"), KINDS, ids=["vllm", "llamacpp", "full", "lora"])
 def test_the_ends_of_each_verdict(model, overrides, options):
     """What is counted just fits, and is tight; with the margin it fits; a byte less does not."""
-    totals = asked(model, overrides, "1000GiB", **options)
+    totals = asked(model, overrides, "60GiB", **options)
     counted, margin = totals["peak_bytes"] + totals["beyond_bytes"], totals["margin_bytes"]
     assert margin > 0
     ends = {counted - 1: "no", counted: "tight", counted + margin - 1: "tight", counted + margin: "fits"}
@@ -88,10 +88,10 @@ def test_without_a_device_there_is_no_verdict():
 
 
 def test_predict_and_fit_have_the_verdict_of_memory():
-    said = {"device": "rtx-5090", "dtype": "fp8-block", "engine": "vllm", "utilization": 0.95}
-    served = archcli.count_memory("qwen3.5-27b", "serve", seq_len=8192, **said).totals
-    fitted = archcli.fit("qwen3.5-27b", context=8192, **said).totals
-    predicted = archcli.predict("qwen3.5-27b", phase="decode", seq_len=8192, **said).totals
+    said, tokens = {"device": "rtx-5090", "dtype": "fp8", "engine": "vllm"}, 24_576
+    served = archcli.count_memory("mistral-small-24b", "serve", seq_len=tokens, **said).totals
+    fitted = archcli.fit("mistral-small-24b", context=tokens, **said).totals
+    predicted = archcli.predict("mistral-small-24b", phase="serve", seq_len=tokens - 1, new=1, **said).totals
     assert served["verdict"] == fitted["verdict"] == predicted["verdict"] == "tight"
     assert served["fits"] is fitted["fits"] is predicted["fits"] is True
 

@@ -10,6 +10,7 @@ from archcli.measure.passes import count_pass
 from archcli.modules.spec.request import Request
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.predict.answers.break_even import break_even
 from archcli.wings.serving.predict.communication.collective import Fabric
 from archcli.wings.serving.predict.constants import Efficiency, Rates
 from archcli.wings.serving.predict.prediction import predict_pass
@@ -18,7 +19,6 @@ from archcli.wings.serving.predict.rank.rank_times import TimingDevice
 from archcli.wings.serving.predict.serving import (
     FIXED_BATCH,
     Engine,
-    break_even,
     in_fewer_bits,
     serve,
     spanned,

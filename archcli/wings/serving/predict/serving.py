@@ -1,12 +1,8 @@
-"""Serving: a prefill of B sequences, a decoding step for each new token, and break-even points.
+"""Serving: a prefill of B sequences, and a decoding step for each new token.
 
 A live server takes in a sequence when another ends. Each prefill is run alone, between steps of the others: a
 sequence waits for some of them before its first token, and for the rest while it decodes. What an engine does
 beside its kernels is one factor. With `--dtype fp8` products have constants of their own.
-
-Break-even points of decoding: the batch from which compute hides the reading of the weights, the context from
-which the cache is larger than they are. Each step reads all weights once, W bytes, and computes F FLOPs for
-each sequence: with b sequences both take as long where b F / P = W / B, P the peak and B the bandwidth.
 
 The bytes of most kernels of a step grow linearly with the context. So a few steps are predicted, and those
 between them are interpolated linearly; where the middle of a span is off its chord, the span is halved.
@@ -14,13 +10,11 @@ between them are interpolated linearly; where the middle of a span is off its ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from math import fsum, isinf
+from math import fsum
 from typing import Any, NamedTuple
 
-from archcli.arith import Number
-from archcli.graph import OpClass, Row, StateKind
 from archcli.modules import Model
 from archcli.modules.spec.arguments import EngineName
 from archcli.wings.serving.memory.plan import Plan
@@ -111,70 +105,6 @@ def _static(bf16: Entry, measured: Entry | None) -> Entry:
 def at_peak(prediction: Prediction, device: TimingDevice, dtype: str) -> Prediction:
     """The prediction with the peak of a dtype, for its MFU. Raises ArchError where the device states none."""
     return prediction._replace(peak_flops=device.clock.rates.peak(dtype) * prediction.devices)
-
-
-class BreakEven(NamedTuple):
-    """The break-even points of one rank that decodes; None where there is none.
-
-    `floor_batch` is by the peaks alone, `batch` by the share of them that matrix products reach; `context`
-    are tokens of each sequence.
-    """
-
-    floor_batch: float | None
-    batch: float | None
-    context: int | None
-
-
-def break_even(
-    rows: Sequence[Row], batch_size: int, widths: tuple[float, float], device: TimingDevice, dtype: str
-) -> BreakEven:
-    """The break-even points of one rank that decodes; `rows` are those of a context beyond all windows.
-
-    `widths`: bytes of a weight and of a cached number.
-    """
-    weights, flops = _products(rows)
-    if not weights or not flops:
-        return BreakEven(None, None, None)
-    rates, constants = device.clock.rates, device.clock.efficiency.products(dtype)
-    context = _context(rows, widths[0] * weights / widths[1])
-    if isinf(rates.peak(dtype)):
-        return BreakEven(None, None, context)
-    batch = (widths[0] * weights / rates.bandwidth) / (flops / batch_size / rates.peak(dtype))
-    # b F / (P compute) = W / (B memory)
-    reached = None if constants is None else batch * constants.compute / constants.memory
-    return BreakEven(batch, reached, context)
-
-
-def _products(rows: Iterable[Row]) -> tuple[float, float]:
-    """(numbers of all matrices that products read, FLOPs of these products)."""
-    weights: Number = 0
-    flops: Number = 0
-    for row in rows:
-        of_row = sum(part.flops for part in row.parts if part.op_class is OpClass.CONTRACTION)
-        if row.weights and of_row:
-            experts = row.experts.n_experts if row.experts else 1
-            weights += row.unit_params * row.times * experts
-            flops += of_row * row.times
-    return float(weights), float(flops)
-
-
-def _context(rows: Iterable[Row], weights: float) -> int | None:
-    """Tokens of each sequence at which all caches hold as many numbers as the weights; None for never."""
-    growing, fixed, bounded = 0.0, 0.0, []
-    for row in rows:
-        for state in row.states:
-            elements = float(state.elements * row.times)
-            if state.kind is StateKind.TOKENS:
-                blocks = state.entry is not None
-                growing += float(state.per_token() * row.times) if blocks else elements / float(state.tokens)
-            elif state.kind is StateKind.WINDOW:
-                bounded.append((float(state.tokens), elements / float(state.tokens)))
-            else:
-                fixed += elements
-    left = weights - fixed - sum(tokens * per_token for tokens, per_token in bounded)
-    if left <= 0:
-        return 0
-    return round(left / growing) if growing else None
 
 
 ROUNDING = 1e-6

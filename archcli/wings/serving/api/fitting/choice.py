@@ -6,81 +6,36 @@ Bytes are those of `archcli memory --phase serve`, speeds those of `archcli pred
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from archcli.errors import ArchError, UnknownFormError
 from archcli.measure.kvcache.engine import NO_ENGINE
 from archcli.wings.serving.api.engine import as_converted, check_runs
-from archcli.wings.serving.api.fitting.forms import MIN_BITS, PUBLISHED, format_of, has_bits, is_published
+from archcli.wings.serving.api.fitting.fit_question import FitQuestion
+from archcli.wings.serving.api.fitting.forms import (
+    NEAR,
+    PUBLISHED,
+    RIVALS,
+    WIDEST,
+    format_of,
+    has_bits,
+    is_published,
+)
 from archcli.wings.serving.memory.answers.changes import RARE, formats_by_bytes, whole_bytes
 from archcli.wings.serving.memory.answers.fit import narrowed, usual_plan
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.answers.verdict import Verdict, verdict_of
 from archcli.wings.serving.memory.inference import IN_RAM, in_ram_bytes, weight_rows
-from archcli.wings.serving.memory.offload import HostMemory
 from archcli.wings.serving.memory.plan import DeviceMemory
-from archcli.wings.serving.predict.answers.question import PredictQuestion
 from archcli.wings.serving.predict.answers.tables import totals_of
 
 Record = dict[str, Any]
 AT = 2048
 """Tokens in the cache at which the speed is given, unless the longest context is shorter."""
-UNSTATED = 32_768
-"""The longest context to try where the model states no max_seq_len."""
-LEAST = (8192, 2048, 512)
-"""Tokens of context that a format must hold to be chosen; fewer only where no format holds more."""
-WIDEST = 4
-"""Bytes of an element of an embedding table in the widest form, fp32."""
-NEAR = 0.05
-"""A format counts as smaller than the published form if it saves 5% of the bytes or more."""
-
-
-@dataclass(frozen=True)
-class FitQuestion:
-    """The question of `archcli fit` about one model and one device.
-
-    memory, predict: ask these commands with some options replaced, `memory(dtype="q4_k_m", seq_len=8192)`.
-    dtype: the format; None for the best.
-    context: tokens of a sequence that must fit; None for the most.
-    longest: tokens that the model was trained for, or the most to try.
-    min_speed: tokens a second to expect at least.
-    ram_bytes: the most bytes in RAM.
-    min_bits: of a weight of the first choice, where such a format fits.
-    engine: as asked; None for the usual one.
-    """
-
-    memory: Callable[..., MemoryQuestion]
-    predict: Callable[..., PredictQuestion]
-    dtype: str | None = None
-    context: int | None = None
-    longest: int = UNSTATED
-    min_speed: float | None = None
-    ram_bytes: int = 0
-    min_bits: float = MIN_BITS
-    engine: str | None = None
-
-    def by_engine(self, engine: str) -> FitQuestion:
-        """The same question about an engine."""
-        options = {"engine": engine}
-        memory, predict = partial(self.memory, **options), partial(self.predict, **options)
-        return replace(self, memory=memory, predict=predict, engine=engine)
-
-    def offloading(self) -> FitQuestion:
-        """The same question, with layers that do not fit in RAM of the usual size."""
-        of_engine, options = self.by_engine("llamacpp"), {"offload": "auto"}
-        memory, predict = partial(of_engine.memory, **options), partial(of_engine.predict, **options)
-        return replace(of_engine, memory=memory, predict=predict, ram_bytes=HostMemory().bytes)
-
-    @property
-    def wanted(self) -> tuple[int, ...]:
-        """Tokens of context that must fit, the most first: --context, or 8192, 2048 and 512."""
-        if self.context is not None:
-            return (self.context,)
-        return tuple(dict.fromkeys(min(tokens, self.longest) for tokens in LEAST))
 
 
 class Choice:
@@ -217,8 +172,6 @@ class Choice:
         }
 
 
-RIVALS = {"llamacpp": "mlx", "mlx": "llamacpp"}
-"""Engines of Macs."""
 UNKNOWN: Record = dict.fromkeys(("floor", "expected", "low", "high"))
 
 NO_OFFLOAD = dict.fromkeys(("offload", "ram", "ram_bandwidth", "bus_bandwidth"))
@@ -330,10 +283,12 @@ class Formats:
         if packed and self.does(self.first, fit.wanted[0]):
             return self.first
         # a published form of fewer bits is no worse than what it was made of
-        tiers = [[it for it in self._weighing() if enough == self._has_bits(it)] for enough in (True, False)]
+        tiers = [
+            [it for it in self._weighing() if is_wide == self._has_bits(it)] for is_wide in (True, False)
+        ]
         tries = [(tier, tokens, sure) for tier in tiers for sure in (True, False) for tokens in fit.wanted]
-        found = (it for tier, tokens, sure in tries for it in tier if self.does(it, tokens, sure))
-        return next(found, None)
+        enough = (it for tier, tokens, sure in tries for it in tier if self.does(it, tokens, sure))
+        return next(enough, None)
 
     def _has_bits(self, choice: Choice) -> bool:
         return choice is self.first or has_bits(choice.format, self.fit.min_bits)

@@ -9,6 +9,14 @@ PUBLISHED = "published"
 """First word of the name of a file's own form, `published (GPTQ, 4 bits in groups of 128)`."""
 MIN_BITS = 4.0
 """Bits of a weight that the first choice has at least, where such a format fits."""
+LEAST = (8192, 2048, 512)
+"""Tokens of context that a format must hold to be chosen; fewer only where no format holds more."""
+WIDEST = 4
+"""Bytes of an element of an embedding table in the widest form, fp32."""
+NEAR = 0.05
+"""A format counts as smaller than the published form if it saves 5% of the bytes or more."""
+RIVALS = {"llamacpp": "mlx", "mlx": "llamacpp"}
+"""Engines of Macs."""
 
 
 def format_of(question: MemoryQuestion) -> str:

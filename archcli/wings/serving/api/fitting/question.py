@@ -14,7 +14,8 @@ from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.values import AboveZero, Interval
 from archcli.modules.stored.dtypes import WeightsDtypeName
 from archcli.wings.serving.api.engine import take_format
-from archcli.wings.serving.api.fitting.choice import NO_OFFLOAD, UNSTATED, FitQuestion
+from archcli.wings.serving.api.fitting.choice import NO_OFFLOAD
+from archcli.wings.serving.api.fitting.fit_question import UNSTATED, FitQuestion
 from archcli.wings.serving.api.fitting.forms import MIN_BITS
 from archcli.wings.serving.api.fitting.listing import FitOrder, ListQuestion
 from archcli.wings.serving.api.known_device.known import device_memory

@@ -11,7 +11,8 @@ from archcli.measure.notes import context_notes
 from archcli.measure.report import Column, Report, Table
 from archcli.units import binary_bytes, decimals_of, three_figures
 from archcli.wings.serving.api.engine import version_notes
-from archcli.wings.serving.api.fitting.choice import Choice, FitQuestion, Formats, Record
+from archcli.wings.serving.api.fitting.choice import Choice, Formats, Record
+from archcli.wings.serving.api.fitting.fit_question import FitQuestion
 from archcli.wings.serving.api.fitting.forms import has_bits, is_published
 from archcli.wings.serving.memory.answers.changes import SMALLER_CACHES
 from archcli.wings.serving.memory.answers.question import check_question
@@ -44,8 +45,7 @@ def fit_model(fit: FitQuestion, *, verbose: bool = False) -> Report:
     best = formats.best()
     shown = _nearest(formats) if best is None else best
     better, smaller = (None, None) if best is None else (formats.better(best), formats.smaller(best))
-    rival = None if best is None else formats.rival(best)
-    change = _change(formats, best)
+    rival, change = best and formats.rival(best), _change(formats, best)
     totals = {
         "fits": best is not None,
         "verdict": "no" if best is None else best.verdict,

@@ -174,11 +174,12 @@ class PredictQuestion:
             engine = engine._replace(at_once=self._at_once())
             served = serve(self.model, self.settings, self.options.new, timing, plan, self.cache, engine)
             return PredictAnswer(self._of_peak(served.whole), served)
-        compiled, asked = self.options.compiled, (self.model, self.settings, timing, self.plan, self.cache)
+        compiled = self.options.compiled
+        arguments = (self.model, self.settings, timing, self.plan, self.cache)
         if self.phase == "prefill" and timing.chunk is not None:
-            one_pass = predict_prompt(*asked)
+            one_pass = predict_prompt(*arguments)
         else:
-            one_pass = predict_pass(*asked, compiled=compiled)
+            one_pass = predict_pass(*arguments, compiled=compiled)
         with_overhead = one_pass._replace(seconds=with_engine(one_pass.seconds, engine, self._timed))
         return PredictAnswer(self._of_peak(with_overhead))
 

@@ -15,6 +15,7 @@ from archcli.modules.spec.request import Request
 from archcli.wings.serving.memory.answers.question import check_question, idle_replicas
 from archcli.wings.serving.memory.answers.verdict import verdict_of
 from archcli.wings.serving.predict.answers import tables
+from archcli.wings.serving.predict.answers.break_even import break_even
 from archcli.wings.serving.predict.answers.limits import (
     HOSTED,
     LAUNCHING,
@@ -43,7 +44,6 @@ from archcli.wings.serving.predict.answers.tables import FIGURES, kind_of_figure
 from archcli.wings.serving.predict.constants import SMALL_BYTES
 from archcli.wings.serving.predict.prediction import OF_PEAKS
 from archcli.wings.serving.predict.rank.stage_step import PASSES_OF_RING
-from archcli.wings.serving.predict.serving import break_even
 from archcli.wings.serving.predict.times import GROUPED
 from archcli.wings.serving.recorded.classes import TimeClass
 

@@ -99,16 +99,16 @@ class WholeRuns(NamedTuple):
 
     def _slower(self, load: str) -> float:
         """The factor of this device on times; 1 where it was not measured often."""
-        own = self.speed.get("devices", {}).get(self.name, {})
-        return float(own.get("prompt" if load == PROMPT else "generation", 1.0))
+        factors = self.speed.get("devices", {}).get(self.name, {})
+        return float(factors.get("prompt" if load == PROMPT else "generation", 1.0))
 
     def _origin(self, load: str) -> Entry | None:
         """The constants of memory-bound kernels, with the errors and the range of a kind of question."""
         kind = self.speed["kinds"].get(f"{load} {self.of_experts}")
         if kind is None:
             return None
-        slower, own = self._slower(load), self.name in self.speed.get("devices", {})
-        ends = ("near_low", "near_high") if own and "near_low" in kind else ("low", "high")
+        slower, is_known = self._slower(load), self.name in self.speed.get("devices", {})
+        ends = ("near_low", "near_high") if is_known and "near_low" in kind else ("low", "high")
         return {
             "launch_us": self.speed["launch_us"] * slower,
             "memory": self.speed["memory"] / slower,

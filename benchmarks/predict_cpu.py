@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 
 from archcli.wings.serving.api.known_device.profiles import calibrated, kernels_of, model_of, request_of
-from archcli.wings.serving.api.saved_profile import read_profile
+from archcli.wings.serving.api.known_device.saved_profile import read_profile
 from archcli.wings.serving.predict.calibrate.against import compared, seconds_by_class
 from archcli.wings.serving.recorded.machine import processor
 

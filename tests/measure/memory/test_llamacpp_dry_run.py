@@ -3,6 +3,8 @@
 import csv
 from pathlib import Path
 
+import pytest
+
 import archcli
 from table import sampled_rows
 
@@ -77,6 +79,12 @@ SEVERAL = [
     row for row in ROWS if row["cards"].isdigit() and row["cards"] != "1" and row["model"] not in OTHER_FILES
 ]
 
+UNLIKE = [
+    row
+    for row in ROWS
+    if "+" in row["cards"] and row["model"] not in OTHER_FILES and int(row["layers"].split("+")[-1]) > 1
+]
+
 
 def options_of(row):
     """Of a question to archcli: the format of a row, and its model without drafts."""
@@ -146,6 +154,17 @@ def test_each_of_equal_cards_holds_its_layers(row):
         row["weights_card"]
     )
     assert [stage["parts"]["cache"] for stage in stages] == numbers(row["context_card"])
+
+
+@sampled_rows("row", UNLIKE, quick=3)
+def test_each_of_unlike_cards_holds_its_layers(row):
+    """By bytes that are free on each; a card with no layer or the output alone gets one here."""
+    device = "+".join(f"{size}GiB" for size in row["cards"].split("+"))
+    ranks = archcli.count_memory(row["model"], "serve", **asked_of(row), device=device).totals["ranks"]
+    stages = sorted(ranks, key=lambda rank: rank["stage"])
+    assert [stage["parts"]["cache"] for stage in stages] == numbers(row["context_card"])
+    for stage, held_there in zip(stages, numbers(row["weights_card"]), strict=True):
+        assert stage["parts"]["weights"] == pytest.approx(held_there, rel=1e-5)
 
 
 def test_the_table_covers_the_kinds():

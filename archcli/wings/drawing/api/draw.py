@@ -158,7 +158,7 @@ def _profile_of(subjects: Sequence[Subject], options: DrawOptions) -> Any:
         raise ArchError(
             f"--profile has times, and --show {options.show} has no use of them", "add --show time"
         )
-    from archcli.wings.serving.api.saved_profile import read_profile
+    from archcli.wings.serving.api.known_device.saved_profile import read_profile
     from archcli.wings.serving.recorded.schema import is_comparison
 
     document = read_profile(Path(options.profile))

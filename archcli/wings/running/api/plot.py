@@ -12,7 +12,7 @@ from archcli.errors import ArchError, Problem
 from archcli.modules.spec.values import Conversion, refused
 from archcli.render.picture.files import check_picture
 from archcli.wings.running.pictures.profile.files import save
-from archcli.wings.serving.api.saved_profile import read_any_profile
+from archcli.wings.serving.api.known_device.saved_profile import read_any_profile
 
 
 def _path(value: Any) -> Path:

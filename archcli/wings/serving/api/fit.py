@@ -12,9 +12,9 @@ from archcli.api.asking.subject import Subject, given, taken_notes
 from archcli.errors import ArchError
 from archcli.measure.report import Report
 from archcli.units import Taken
-from archcli.wings.serving.api.fitting.pasted import with_commands
 from archcli.wings.serving.api.fitting.question import FitOptions, inputs_of, list_question, question_of
 from archcli.wings.serving.api.fitting.verdict import fit_model
+from archcli.wings.serving.api.pasted import with_commands
 from archcli.wings.serving.devices.budget import is_device
 
 if TYPE_CHECKING:

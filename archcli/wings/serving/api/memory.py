@@ -43,10 +43,10 @@ from archcli.wings.serving.api.engine import (
     that_runs,
     version_notes,
 )
-from archcli.wings.serving.api.fitting.pasted import with_commands
 from archcli.wings.serving.api.known_device.known import device_memory, known_gpus
 from archcli.wings.serving.api.known_device.machines import Machines, NodesOption
 from archcli.wings.serving.api.offload import OffloadOptions
+from archcli.wings.serving.api.pasted import with_commands
 from archcli.wings.serving.api.plan_options import WHOLE, Free, PlanOptions
 from archcli.wings.serving.devices.engines import runs_on
 from archcli.wings.serving.memory.answers.question import Fit, MemoryQuestion, check_question

@@ -40,10 +40,10 @@ from archcli.wings.serving.api.engine import (
     that_runs,
     version_notes,
 )
-from archcli.wings.serving.api.fitting.pasted import with_commands
 from archcli.wings.serving.api.known_device.known import KnownDevice, known_device
 from archcli.wings.serving.api.known_device.machines import Machines, NetworkOptions
 from archcli.wings.serving.api.offload import OffloadOptions
+from archcli.wings.serving.api.pasted import with_commands
 from archcli.wings.serving.api.plan_options import WHOLE, Free, PlanOptions
 from archcli.wings.serving.devices.engines import load_engine
 from archcli.wings.serving.memory.answers.offloading import of_model

@@ -156,7 +156,7 @@ def _measured(options: ReportOptions) -> list[dict[str, Any]]:
     """Shares of the time of a profile by class, the largest first."""
     if options.profile is None:
         return []
-    from archcli.wings.serving.api.saved_profile import read_profile
+    from archcli.wings.serving.api.known_device.saved_profile import read_profile
 
     classes = read_profile(Path(options.profile))["totals"]["by_class"]
     shares = [{"name": label_of(name), "share": of["time_share"]} for name, of in classes.items()]

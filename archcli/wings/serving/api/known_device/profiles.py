@@ -14,7 +14,7 @@ from archcli.measure.passes import count_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.request import Request
-from archcli.wings.serving.api.saved_profile import Document, read_profile
+from archcli.wings.serving.api.known_device.saved_profile import Document, read_profile
 from archcli.wings.serving.devices.ceilings import best_by_dtype, ceilings_file, kept_ceilings
 from archcli.wings.serving.launches.kernel import KernelRun
 from archcli.wings.serving.launches.trace import trace_kernels

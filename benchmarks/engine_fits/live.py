@@ -12,7 +12,7 @@ from efficiency.held_out import rounded
 from archcli.errors import ArchError
 from archcli.wings.serving.devices.engines import engine_file
 from archcli.wings.serving.predict.engine_kernels.choice import BORROWED
-from archcli.wings.serving.predict.live import FIRST, PASS, TOKEN, WHOLE
+from archcli.wings.serving.predict.live import FIRST, PASS, TOKEN, WHOLE, WIDEST
 from engine_fits.asked import Row
 from engine_fits.whole_runs import OUTER, flow
 
@@ -120,8 +120,11 @@ def middle(found):
     return quantile([log(row[3]) for row in found], weights(found), 0.5)
 
 
-def kind_entry(found):
-    """The factor of a kind and its range: devices held out, of another maker's one device models; or None."""
+def kind_entry(found, *, has_factor=True):
+    """The factor of a kind and its range: devices held out, of another maker's one device models; or None.
+
+    Without `has_factor` it is 1.
+    """
     devices = {device for _, device, *_ in found}
     if len(devices) < DEVICES and not any(kind.startswith(MAKERS) for kind, *_ in found):
         return None
@@ -130,14 +133,15 @@ def kind_entry(found):
     for row, weight in zip(found, weights(found), strict=True):
         others = [other for other in found if other[at] != row[at]]
         if others:
-            held.append(exp(log(row[3]) - middle(others)))
+            held.append(exp(log(row[3]) - (middle(others) if has_factor else 0.0)))
             of_each.append(weight)
     if len(held) < LEAST:
         return None
     wider = 1 if at == 1 else BORROWED
     low, high = (quantile(held, of_each, part) for part in (OUTER, 1 - OUTER))
     error = quantile([abs(1 / ratio - 1) for ratio in held], of_each, 0.5)
-    stated = {"slower": exp(middle(found)), "low": low / wider, "high": high * wider, "error": error}
+    slower = exp(middle(found)) if has_factor else 1.0
+    stated = {"slower": slower, "low": low / wider, "high": high * wider, "error": error}
     return {name: rounded(value, 3) for name, value in stated.items()} | {
         "rows": len(found),
         "devices": len(devices),
@@ -145,9 +149,13 @@ def kind_entry(found):
 
 
 def rising(entries):
-    """Join loads where a larger one has the smaller factor: more sequences never take less time."""
+    """Join loads where a larger one has the smaller factor: more sequences never take less time.
+
+    Loads whose range says nothing stay as they are.
+    """
     for name in {kind.replace(load, "{}") for kind in entries for load in LOADS if f" {load} " in kind}:
         loads = [entries[kind] for load in LOADS if (kind := name.format(load)) in entries]
+        loads = [entry for entry in loads if entry["high"] <= WIDEST * entry["low"]]
         while any(less["slower"] > more["slower"] for less, more in pairwise(loads)):
             for less, more in pairwise(loads):
                 if less["slower"] > more["slower"]:
@@ -162,7 +170,7 @@ def rising(entries):
 
 
 def kinds(of_engines):
-    """The kinds of each engine: its own, or those of all engines together where these err less."""
+    """The kinds of each engine: its own or those of all engines, with a factor or without, as errs least."""
     every = defaultdict(list)
     for found in of_engines.values():
         for row in found:
@@ -174,9 +182,13 @@ def kinds(of_engines):
             own[row[0]].append(row)
         entries[engine] = {}
         for kind in sorted(every):
-            known = [entry for of in (own, every) if (entry := kind_entry(of[kind])) is not None]
-            if known:
-                entries[engine][kind] = min(known, key=lambda entry: entry["error"])
+            known = [
+                kind_entry(of[kind], has_factor=has_factor)
+                for has_factor in (True, False)
+                for of in (own, every)
+            ]
+            if any(known):
+                entries[engine][kind] = min(filter(None, known), key=lambda entry: entry["error"])
         rising(entries[engine])
     return entries
 

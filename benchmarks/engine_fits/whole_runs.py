@@ -153,9 +153,37 @@ def range_of(ratios):
     return float(ordered[number - 1 - beyond]), float(ordered[beyond])
 
 
-def factors(runs, numbers, chosen):
+def slower(runs, chosen, ratios, wider):
+    """The factor of each kind on the time, where devices held out err less with that of the others.
+
+    A kind of few devices has the factor of the wider family. Several sequences are never faster than one.
+    """
+    found = {}
+    for kind in sorted(set(runs.kinds[chosen])):  # one before several
+        of_kind = chosen & (runs.kinds == kind)
+        logs, devices = np.log(ratios[of_kind]), runs.devices[of_kind]
+        if len(set(devices)) < DEVICES:
+            found[kind] = wider.get(kind, {}).get("slower", 1.0)
+            continue
+        of_others = np.array(
+            [middle(logs[devices != device], devices[devices != device]) for device in devices]
+        )
+        errs_less = np.median(np.abs(logs - of_others)) < np.median(np.abs(logs))
+        found[kind] = rounded(np.exp(middle(logs, devices)), 3) if errs_less else 1.0
+        load_, model = kind.split()
+        if load_ == SEVERAL:
+            found[kind] = max(found[kind], found.get(f"{ONE} {model}", 1.0))
+    return found
+
+
+def middle(logs, devices):
+    """The median of the devices' medians: no device counts for more than another."""
+    return np.median([np.median(logs[devices == device]) for device in sorted(set(devices))])
+
+
+def factors(runs, expected, chosen):
     """The factor of each device that was measured often, on generation and on prompts."""
-    ratios = np.log(runs.measured / runs.seconds(numbers))
+    ratios = np.log(runs.measured / expected)
     found = {}
     for device in sorted(set(runs.devices[chosen])):
         for name, is_prompt in (("generation", False), ("prompt", True)):
@@ -166,9 +194,9 @@ def factors(runs, numbers, chosen):
     return found
 
 
-def near(runs, numbers, chosen):
+def near(runs, expected, chosen):
     """Measured over expected of rows of such devices, the device's factor without the rows of the model."""
-    ratios = np.log(runs.measured / runs.seconds(numbers))
+    ratios = np.log(runs.measured / expected)
     models = np.array([row.model for row in runs.rows])
     found = np.full(len(runs.rows), np.nan)
     for at in np.flatnonzero(chosen):
@@ -182,9 +210,9 @@ def near(runs, numbers, chosen):
     return found
 
 
-def kinds_of(runs, chosen, numbers, ratios, wider):
+def kinds_of(runs, chosen, expected, ratios, wider):
     """The range of each kind of question: of devices held out, or with those of the wider family."""
-    by_row, near_rows = runs.measured / runs.seconds(numbers), near(runs, numbers, chosen)
+    by_row, near_rows = runs.measured / expected, near(runs, expected, chosen)
     found = dict(wider)
     for kind in sorted(set(runs.kinds[chosen])):
         of_kind = chosen & (runs.kinds == kind)
@@ -213,13 +241,17 @@ def kinds_of(runs, chosen, numbers, ratios, wider):
 def entry(runs, chosen, start, wider):
     """What the YAML states of a family; its numbers, and measured over expected of its rows held out."""
     numbers, ratios = runs.fitted(chosen, start), runs.held_out(chosen, start)
+    of_kinds = slower(runs, chosen, ratios, wider)
+    of_rows = np.array([of_kinds.get(kind, 1.0) for kind in runs.kinds])
+    expected, ratios = runs.seconds(numbers) * of_rows, ratios / of_rows
     fractions = [rounded(one) for one in share(numbers)]
     stated = {"launch_us": rounded(np.exp(numbers[LAUNCH])), "memory": fractions[MEMORY]}
     stated |= {"attention": fractions[OF_ATTENTION], "experts": rounded(min(1.0, np.exp(numbers[EXPERTS])))}
     for load, name in ((ONE, "generation"), (PROMPT, "prompt")):
         stated[name] = {"quantized": fractions[COMPUTE[load, True]], "plain": fractions[COMPUTE[load, False]]}
-    stated["kinds"] = kinds_of(runs, chosen, numbers, ratios, wider)
-    stated["devices"] = factors(runs, numbers, chosen)
+    ranges = kinds_of(runs, chosen, expected, ratios, wider)
+    stated["kinds"] = {kind: {"slower": of_kinds.get(kind, 1.0)} | known for kind, known in ranges.items()}
+    stated["devices"] = factors(runs, expected, chosen)
     stated["table"] = "measured/speed"
     stated["fitted"] = dt.datetime.now(tz=dt.UTC).date().isoformat()
     return stated, numbers, ratios
@@ -233,9 +265,6 @@ def families(engine, rows):
 
 def fits(row):
     """Whether a row is one device's, and the model fits it."""
-    # TEMP: latents behind others
-    if row.phase == "prefill" and row.ask.get("past") and "deepseek" in row.model:
-        return False
     return row.number == 1 and row.question.memory().fits()
 
 

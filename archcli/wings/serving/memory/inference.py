@@ -120,9 +120,7 @@ def _traced(model: Model, settings: MemorySettings, known: TracedModel) -> list[
         execution = execution._replace(width=reserves.width)
 
     def trace(request: Request) -> TracedPass:
-        if reserves.latents and request.phase == "prefill":
-            request = replace(request, forms={"mla": reserves.latents})
-        key = *sizes_of(request), execution, reserves.latents
+        key = *sizes_of(request), execution
         return known.passed(key, lambda: trace_memory(model, request, execution))
 
     return [trace(request) for request in settings.requests(model)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -168,6 +169,12 @@ class MemorySettings:
         scores = reserves_of(served).scores if served else None
         return Execution(self.backend, fused, self.width, train, served=self.served, scores=scores)
 
+    @property
+    def _forms(self) -> Mapping[str, str]:
+        """The forms of modules in prompts that the engine runs in others than the usual ones."""
+        latents = reserves_of(self.engine).latents if self.engine is not None and self.served else ""
+        return {"mla": latents} if latents else {}
+
     def request(self, model: Model) -> Request:
         """The pass; of a prefill in chunks the last."""
         return self.requests(model)[-1]
@@ -187,12 +194,15 @@ class MemorySettings:
         if self.phase == "decode":
             return (Request("decode", self.batch_size, 1, tokens, source),)
         if self.chunk is None or self.chunk >= tokens:
-            return (Request("prefill", self.batch_size, tokens, self.past or None, source),)
+            return (
+                Request("prefill", self.batch_size, tokens, self.past or None, source, forms=self._forms),
+            )
         whole, rest = divmod(tokens, self.chunk)
         has_encoder = model.source_length(tokens) is not None
         pieces = {0: self.chunk} if has_encoder else {}
         pieces |= {(whole - 1) * self.chunk: self.chunk, **({whole * self.chunk: rest} if rest else {})}
         source = (source or tokens) if has_encoder else None
         return tuple(
-            Request("prefill", self.batch_size, new, self.past + past, source) for past, new in pieces.items()
+            Request("prefill", self.batch_size, new, self.past + past, source, forms=self._forms)
+            for past, new in pieces.items()
         )

@@ -159,8 +159,9 @@ class TracedModel:
 
 
 def sizes_of(request: Request) -> tuple[Hashable, ...]:
-    """What tells the passes of settings apart, which leave the forms of modules to the phase."""
-    return request.phase, request.batch_size, request.seq_len, request.past, request.source_len
+    """What tells the passes of settings apart."""
+    forms = tuple(sorted(request.forms.items()))
+    return request.phase, request.batch_size, request.seq_len, request.past, request.source_len, forms
 
 
 def _once(made_before: dict[Hashable, Any], key: Hashable, make: Callable[[], T]) -> T:

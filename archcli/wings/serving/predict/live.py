@@ -11,6 +11,8 @@ Load = Literal["one", "several", "full"]
 """One sequence, several at once, and more than run at once."""
 TOKEN, FIRST, WHOLE, PASS = "token", "first", "whole", "prompt"
 """What is timed: a token, the first one, all of the sequences, and a prompt alone."""
+WIDEST = 10.0
+"""How wide a range may be, its high end over its low one: one that is wider says nothing."""
 
 
 class Prompts(NamedTuple):
@@ -67,49 +69,58 @@ class LiveServer(NamedTuple):
         """The time of a pass that nothing else is run beside."""
         return self._ranged(kernels.floor, kernels.expected / self.speed, what, load)
 
-    def of_token(self, steps: Seconds, prompts: Prompts, load: Load) -> Seconds:
-        """The time of a token, of that of the steps alone: the others' prompts run between steps, or in them.
+    def of_sequence(
+        self, step: Seconds, steps: Seconds, prompts: Prompts, rounds: float, load: Load
+    ) -> tuple[Seconds, Seconds, float]:
+        """The time to a first token, that of each other, and the expected one of a whole sequence.
 
-        At the floor all else hides behind the products of the prompts, or they behind it.
+        `step` are kernels of the first, `steps` those of a token in the mean. Of `rounds` times as many
+        sequences as run at once the others wait until those before them end.
         """
-        others = prompts.others / prompts.new
-        floor = max(steps.floor, others * prompts.computing)
+        token_s = self._token_s(steps, prompts)
+        of_prompt = self._first_s(step, prompts)
+        of_round = of_prompt + prompts.new * token_s
+        first_s = of_prompt + (rounds - 1) * of_round
+        # at the floor all else hides behind the products of the others' prompts, or they behind it
+        least = max(steps.floor, prompts.others / prompts.new * prompts.computing)
         if not steps.is_calibrated:
-            return Seconds.at_limit(floor)
-        late = (1 - self.waits) * others * prompts.added_s
-        return self._ranged(floor, (steps.expected + late) / self.speed, TOKEN, load)
+            return Seconds.at_limit(prompts.alone.floor), Seconds.at_limit(least), 0.0
+        first = self._ranged(prompts.alone.floor, first_s, FIRST, load)
+        return first, self._ranged(least, token_s, TOKEN, load), first_s + prompts.new * token_s
 
-    def of_first(self, step: Seconds, token: Seconds, prompts: Prompts, rounds: float, load: Load) -> Seconds:
-        """The time to a first token: of kernels that run before it, of what is beside them, and of a queue.
+    def _token_s(self, steps: Seconds, prompts: Prompts) -> float:
+        """Expected seconds of a token: the others' prompts run between steps, or in them."""
+        late = (1 - self.waits) * prompts.others / prompts.new * prompts.added_s
+        return (steps.expected + late) / self.speed
 
-        Of `rounds` times as many sequences as run at once the others wait until those before them end.
-        """
-        if not step.is_calibrated:
-            return Seconds.at_limit(prompts.alone.floor)
+    def _first_s(self, step: Seconds, prompts: Prompts) -> float:
+        """Expected seconds to a first token: of kernels that run before it, and of what is beside them."""
         before = prompts.alone.expected + self.waits * prompts.others * prompts.added_s
-        of_prompt = (before + step.expected) / self.speed + self.first_s
-        queue = (rounds - 1) * (of_prompt + prompts.new * token.expected)
-        return self._ranged(prompts.alone.floor, of_prompt + queue, FIRST, load)
+        return (before + step.expected) / self.speed + self.first_s
 
     def of_whole(self, floor: float, expected: float, load: Load) -> Seconds:
-        """The time of all sequences, by that of the first token and the others."""
+        """The time of all sequences, by the expected one without what `kinds` adds."""
         return self._ranged(floor, expected, WHOLE, load)
 
     def _kind(self, what: str, load: Load) -> Mapping[str, float] | None:
-        """The kind, or the nearest that was measured: under several sequences, or of what it is made of."""
+        """The kind, or the nearest that was measured: under several sequences, or of what it is made of.
+
+        None where nothing near was measured, or where it scattered too much.
+        """
         nearest = {WHOLE: TOKEN, PASS: FIRST}
         for timed in dict.fromkeys((what, nearest.get(what, what))):
             for under in dict.fromkeys((load, "several")):
                 name = " ".join(filter(None, (self.maker, timed, under, self.of_model)))
                 if name in self.kinds:
-                    return self.kinds[name]
+                    kind = self.kinds[name]
+                    return kind if kind["high"] <= WIDEST * kind["low"] else None
         return None
 
     def _ranged(self, floor: float, expected: float, what: str, load: Load) -> Seconds:
         """Seconds with the range of a kind; the floor alone for one that nobody measured."""
         kind = self._kind(what, load)
         if kind is None:
-            return Seconds.at_limit(floor, expected)
+            return Seconds.at_limit(floor)
         expected = max(floor, kind["slower"] * expected)
         low, high = kind["low"] / self.widened, kind["high"] * self.widened
         return Seconds(floor, expected, max(floor, low * expected), high * expected, is_calibrated=True)

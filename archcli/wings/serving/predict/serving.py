@@ -222,14 +222,13 @@ def prompt_chunks(
 def _live(kernels: ServedTokens, live: LiveServer, prompts: Prompts, rounds: float) -> ServedTokens:
     """The tokens of kernels as a live server gives them, one sequence after the other."""
     load: Load = "full" if rounds > 1 else "several" if prompts.others else "one"
-    per_token, whole = live.of_token(kernels.per_token, prompts, load), kernels.whole
-    first = live.of_first(kernels.first_token, per_token, prompts, rounds, load)
-    floor, expected = whole.seconds.floor, first.expected + prompts.new * per_token.expected
-    if per_token.is_calibrated:
-        # the floor is that of the kernels of all sequences
-        whole = whole._replace(seconds=live.of_whole(floor, expected, load))
-    else:
-        whole = whole._replace(seconds=Seconds.at_limit(floor))
+    whole, steps = kernels.whole, kernels.per_token
+    first, per_token, expected = live.of_sequence(kernels.first_token, steps, prompts, rounds, load)
+    floor = whole.seconds.floor  # that of the kernels of all sequences
+    is_known = steps.is_calibrated
+    whole = whole._replace(
+        seconds=live.of_whole(floor, expected, load) if is_known else Seconds.at_limit(floor)
+    )
     return ServedTokens(whole, first, per_token, kernels.at_once)
 
 

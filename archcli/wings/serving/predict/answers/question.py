@@ -185,9 +185,15 @@ class PredictQuestion:
 
     @property
     def _timed(self) -> tuple[str, Load]:
-        """What is timed of a pass, and under which load."""
+        """What is timed of a pass, of serving a token, and under which load."""
         sequences = int(self.plan.of_replica(self.settings).batch_size)
-        return TOKEN if self.phase == "decode" else PASS, "one" if sequences == 1 else "several"
+        what = TOKEN if self.phase in {"decode", "serve"} else PASS
+        return what, "one" if sequences == 1 else "several"
+
+    @property
+    def _is_timed(self) -> bool:
+        """Whether live servers of the engine, if it has any, were timed with such a load and model."""
+        return self.live is None or self.live.error(*self._timed) is not None
 
     def _at_once(self) -> int:
         """Sequences that a live server runs at once: as many as it takes, and as its cache has room for.
@@ -214,7 +220,7 @@ class PredictQuestion:
 
     def _run_on(self, timing: TimingDevice) -> TimingDevice:
         kernels = self.engine_kernels
-        if self.unknown_link:
+        if self.unknown_link or not self._is_timed:
             timing, kernels = timing.at_limit(drops_runs=not self.settings.splits_layers), None
         if not self.settings.served:
             timing = timing._replace(host=COMPILED if self.options.compiled else EAGER)
@@ -250,8 +256,11 @@ class PredictQuestion:
 
     @property
     def engine_kernels(self) -> EngineClock | None:
-        """The measured kernels of the engine; those that read a cache once per query head are older."""
-        if not self.settings.served or self.options.kv_read == "heads":
+        """The measured kernels of the engine; those that read a cache once per query head are older.
+
+        None where live servers of the kind were not timed: then there is a limit alone.
+        """
+        if not (self.settings.served and self._is_timed) or self.options.kv_read == "heads":
             return None
         return self.device.kernels_of(self.options.engine)
 

@@ -12,8 +12,8 @@ peak, the last for quantized and plain weights, in a prompt and in generation, a
 - Products add up in fp16 or multiply int8: on a GeForce twice the rate of fp16 with fp32 sums.
 
 The range is that of a kind of question, such as `several mixture`: what was measured over what is expected
-while the whole device was held out. `devices` were measured often: each has a factor of its own on the time,
-and the narrower range of its own models, `near_low` to `near_high`.
+while the whole device was held out; `slower` is its factor on the time. `devices` were measured often: each
+has a factor of its own, too, and the narrower range of its own models, `near_low` to `near_high`.
 """
 
 from __future__ import annotations
@@ -98,9 +98,11 @@ class WholeRuns(NamedTuple):
         return Efficiency(groups)
 
     def _slower(self, load: str) -> float:
-        """The factor of this device on times; 1 where it was not measured often."""
+        """The factor on times: of the kind, and of this device where it was measured often."""
+        kind = self.speed["kinds"].get(f"{load} {self.of_experts}", {})
         factors = self.speed.get("devices", {}).get(self.name, {})
-        return float(factors.get("prompt" if load == PROMPT else "generation", 1.0))
+        of_device = factors.get("prompt" if load == PROMPT else "generation", 1.0)
+        return float(kind.get("slower", 1.0) * of_device)
 
     def _origin(self, load: str) -> Entry | None:
         """The constants of memory-bound kernels, with the errors and the range of a kind of question."""

@@ -156,23 +156,23 @@ def range_of(ratios):
 def slower(runs, chosen, ratios, wider):
     """The factor of each kind on the time, where devices held out err less with that of the others.
 
-    A kind of few devices has the factor of the wider family. Several sequences are never faster than one.
+    Kinds that no row is of have that of the wider family. Several sequences are never faster than one.
     """
-    found = {}
-    for kind in sorted(set(runs.kinds[chosen])):  # one before several
+    found = {kind: known["slower"] for kind, known in wider.items()}
+    for kind in sorted(set(runs.kinds[chosen])):
         of_kind = chosen & (runs.kinds == kind)
         logs, devices = np.log(ratios[of_kind]), runs.devices[of_kind]
         if len(set(devices)) < DEVICES:
-            found[kind] = wider.get(kind, {}).get("slower", 1.0)
+            found[kind] = 1.0  # the numbers are fitted to those few
             continue
         of_others = np.array(
             [middle(logs[devices != device], devices[devices != device]) for device in devices]
         )
         errs_less = np.median(np.abs(logs - of_others)) < np.median(np.abs(logs))
         found[kind] = rounded(np.exp(middle(logs, devices)), 3) if errs_less else 1.0
-        load_, model = kind.split()
-        if load_ == SEVERAL:
-            found[kind] = max(found[kind], found.get(f"{ONE} {model}", 1.0))
+    for model in ("dense", "mixture"):
+        one, several = (found.get(f"{load} {model}", 1.0) for load in (ONE, SEVERAL))
+        found[f"{SEVERAL} {model}"] = max(one, several)
     return found
 
 

@@ -155,12 +155,12 @@ def whole_runs_table():
             constants.append([engine, family, *numbers])
             for kind, ends in speed["kinds"].items():
                 known = [ends[key] for key in ("rows", "devices")]
-                known += [f"{ends['error']:.1%}", ends["low"], ends["high"]]
+                known += [f"{ends['error']:.1%}", ends.get("slower", 1.0), ends["low"], ends["high"]]
                 near = [ends.get("near_low", ""), ends.get("near_high", "")]
                 kinds.append([engine, family, kind, *known, *near])
     of_phases = [f"{phase}, {form}" for phase in PHASES for form in ("quantized", "plain")]
     heads = ["engine", "devices", "launch_us", "memory", "attention", "experts", *of_phases]
-    ends = ["rows", "devices", "error", "low", "high", "near_low", "near_high"]
+    ends = ["rows", "devices", "error", "slower", "low", "high", "near_low", "near_high"]
     return (
         f"{table(heads, constants, texts=2)}\n\n{table(['engine', 'devices', 'kind', *ends], kinds, texts=3)}"
     )

@@ -115,6 +115,31 @@ def test_a_device_that_was_measured_often_has_a_factor_of_its_own():
     assert slow.products("fp32").compute == pytest.approx(usual.products("fp32").compute / 1.25)
 
 
+def test_a_kind_has_a_factor_beside_that_of_the_device():
+    kinds = SPEED["kinds"] | {"one dense": KIND | {"slower": 1.2}}
+    usual, slow = (running("plain", name) for name in ("made up", "slow"))
+    slow = slow._replace(speed=SPEED | {"kinds": kinds})
+    assert slow.efficiency(ONE, 1).products("fp32").compute == pytest.approx(
+        usual.efficiency(ONE, 1).products("fp32").compute / 1.25 / 1.2
+    )
+    assert slow.efficiency(PROMPT, 512).products("fp32") == usual.efficiency(PROMPT, 512).products("fp32")
+
+
+def test_latents_of_a_prompt_are_read_as_they_are_cached():
+    """deepseek2.cpp builds attention on the latent cache: no product makes keys and values of it."""
+    asked = {"dtype": "q4_k_m", "phase": "prefill", "seq_len": 512}
+    paths = {
+        engine: {
+            row["path"]
+            for row in archcli.predict("deepseek-v2-lite", "rtx-4090", engine=engine, **asked).rows
+        }
+        for engine in ("llamacpp", "none")
+    }
+    both = {"q_absorb", "kv_b_proj"}
+    of = {engine: {path.rpartition(".")[2] for path in found} & both for engine, found in paths.items()}
+    assert of == {"llamacpp": {"q_absorb"}, "none": {"kv_b_proj"}}
+
+
 def test_of_a_kind_that_nobody_measured_there_are_no_constants():
     assert running("plain", mixture=True).efficiency(ONE, 1).groups == {}
 

@@ -18,7 +18,7 @@ from engine_fits.whole_runs import OUTER, flow
 
 ENGINES = ("vllm", "sglang", "trtllm")
 BEGIN = "# made by benchmarks/refit.py --write\nkinds:\n"
-LEAST, DEVICES = 8, 2
+LEAST, DEVICES = 5, 2
 MAKERS = ("amd ",)
 LOADS = ("one", "several", "full")
 NEUTRAL = {"slower": 1.0, "low": 1.0, "high": 1.0, "error": 0.0}

@@ -195,18 +195,20 @@ def factors(runs, expected, chosen):
 
 
 def near(runs, expected, chosen):
-    """Measured over expected of rows of such devices, the device's factor without the rows of the model."""
+    """Measured over expected of rows of such devices; the factor of others of another model and source.
+
+    nan where there are none: what one source measured of a device does not tell what others will.
+    """
     ratios = np.log(runs.measured / expected)
-    models = np.array([row.model for row in runs.rows])
+    models, sources = (np.array([getattr(row, name) for row in runs.rows]) for name in ("model", "source"))
     found = np.full(len(runs.rows), np.nan)
     for at in np.flatnonzero(chosen):
         alike = chosen & (runs.devices == runs.devices[at]) & (runs.prompt == runs.prompt[at])
-        others = alike & (models != models[at])
-        if alike.sum() >= OWN:
-            pulled = (
-                np.median(ratios[others]) * others.sum() / (others.sum() + SHRUNK) if others.any() else 0.0
+        others = alike & (models != models[at]) & (sources != sources[at])
+        if alike.sum() >= OWN and others.any():
+            found[at] = np.exp(
+                ratios[at] - np.median(ratios[others]) * others.sum() / (others.sum() + SHRUNK)
             )
-            found[at] = np.exp(ratios[at] - pulled)
     return found
 
 

@@ -103,17 +103,19 @@ class LiveServer(NamedTuple):
         return self._ranged(floor, expected, WHOLE, load)
 
     def _kind(self, what: str, load: Load) -> Mapping[str, float] | None:
-        """The kind, or the nearest that was measured: under several sequences, or of what it is made of.
+        """The kind; of all sequences else that of a token, of a prompt alone that of a first token.
 
-        None where nothing near was measured, or where it scattered too much.
+        None where it was not measured, or scattered too much.
         """
-        nearest = {WHOLE: TOKEN, PASS: FIRST}
-        for timed in dict.fromkeys((what, nearest.get(what, what))):
-            for under in dict.fromkeys((load, "several")):
-                name = " ".join(filter(None, (self.maker, timed, under, self.of_model)))
-                if name in self.kinds:
-                    kind = self.kinds[name]
-                    return kind if kind["high"] <= WIDEST * kind["low"] else None
+        first = (
+            "several" if load == "one" else load
+        )  # a request alone: a prompt, and nothing that it waits for
+        names = {WHOLE: ((WHOLE, load), (TOKEN, load)), PASS: ((PASS, load), (FIRST, first))}
+        for timed, under in names.get(what, ((what, first if what == FIRST else load),)):
+            name = " ".join(filter(None, (self.maker, timed, under, self.of_model)))
+            if name in self.kinds:
+                kind = self.kinds[name]
+                return kind if kind["high"] <= WIDEST * kind["low"] else None
         return None
 
     def _ranged(self, floor: float, expected: float, what: str, load: Load) -> Seconds:

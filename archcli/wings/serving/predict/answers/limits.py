@@ -213,7 +213,7 @@ def in_one_unit(part: float, whole: float, between: str = " of ") -> str:
     return f"{three_figures(part / size)}{between}{three_figures(whole / size)} {unit}"
 
 
-def sentence(phase: MemoryPhase, sequences: str, by_time: list[Limit], totals: Mapping[str, Any]) -> str:
+def sentence(question: PredictQuestion, by_time: list[Limit], totals: Mapping[str, Any]) -> str:
     """The answer in words: tokens a second, and the purpose that takes the most time.
 
     `Decoding 1 sequence: 47.8 tokens/s (41.4 to 53.6); 13.0 of 20.9 ms go into reading the weights.`
@@ -222,9 +222,9 @@ def sentence(phase: MemoryPhase, sequences: str, by_time: list[Limit], totals: M
     total = totals["time_s"][kind]
     most = "" if largest.seconds > total / 2 else ", more than into anything else"
     spent = f"{in_one_unit(largest.seconds, total)} go into {largest.what}{most}"
-    why = f"{totals['not_stated']} not stated" if "not_stated" in totals else UNMEASURED
-    limit = f" ({why}, so this is an upper limit)" if kind == "floor" else ""
-    return f"{DOING[phase]} {sequences}: {rate_in_words(totals['tokens_per_s'])}; {spent}{limit}."
+    limit = f" ({why_limit(question)}, so this is an upper limit)" if kind == "floor" else ""
+    doing, rate = DOING[question.settings.phase], rate_in_words(totals["tokens_per_s"])
+    return f"{doing} {sequences(question)}: {rate}; {spent}{limit}."
 
 
 def headline(question: PredictQuestion, totals: Mapping[str, Any]) -> str:
@@ -275,13 +275,21 @@ DOING: dict[MemoryPhase, str] = {
     "serve": "Serving",
 }
 UNMEASURED = "no measurements of this device"
-"""Why a limit is all that is known."""
 OF_NETWORK = "Other traffic on the network: constants are of two to eight machines that ran nothing else."
 NOT_STATED = {
     "network": "What devices send between machines: network not stated, as --network 400Gb/s would.",
     "link": "What devices send each other: link not stated, as link_gb_s of a YAML would.",
 }
 """What a limit leaves out where the rate of a link is not known."""
+
+
+def why_limit(question: PredictQuestion) -> str:
+    """Why a limit is all that is known."""
+    if question.unknown_link:
+        return f"{question.unknown_link} not stated"
+    if question.is_timed:
+        return UNMEASURED
+    return f"no measurements of {question.engine_title} with such a model and load on such a device"
 
 
 def of_machines(question: PredictQuestion) -> Iterator[str]:

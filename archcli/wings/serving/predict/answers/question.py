@@ -191,7 +191,7 @@ class PredictQuestion:
         return what, "one" if sequences == 1 else "several"
 
     @property
-    def _is_timed(self) -> bool:
+    def is_timed(self) -> bool:
         """Whether live servers of the engine, if it has any, were timed with such a load and model."""
         return self.live is None or self.live.error(*self._timed) is not None
 
@@ -220,7 +220,7 @@ class PredictQuestion:
 
     def _run_on(self, timing: TimingDevice) -> TimingDevice:
         kernels = self.engine_kernels
-        if self.unknown_link or not self._is_timed:
+        if self.unknown_link or not self.is_timed:
             timing, kernels = timing.at_limit(drops_runs=not self.settings.splits_layers), None
         if not self.settings.served:
             timing = timing._replace(host=COMPILED if self.options.compiled else EAGER)
@@ -260,7 +260,7 @@ class PredictQuestion:
 
         None where live servers of the kind were not timed: then there is a limit alone.
         """
-        if not (self.settings.served and self._is_timed) or self.options.kv_read == "heads":
+        if not (self.settings.served and self.is_timed) or self.options.kv_read == "heads":
             return None
         return self.device.kernels_of(self.options.engine)
 

@@ -22,6 +22,7 @@ from archcli.wings.serving.predict.answers.limits import (
     OF_CACHE,
     OF_NETWORK,
     OF_STATES,
+    UNMEASURED,
     headline,
     limits,
     misfit,
@@ -30,8 +31,8 @@ from archcli.wings.serving.predict.answers.limits import (
     of_machines,
     of_states,
     sentence,
-    sequences,
     title,
+    why_limit,
 )
 from archcli.wings.serving.predict.answers.question import (
     Curve,
@@ -124,7 +125,8 @@ def _fastest(question: PredictQuestion) -> tuple[PredictQuestion, FastestPlan]:
 
 def _convention(question: PredictQuestion, totals: Record) -> str:
     limit = LIMIT["measured" if question.timing.clock.rates.measured_by else "datasheet"]
-    alone = f"; {totals['not_stated']} not stated." if "not_stated" in totals else LIMIT_ALONE
+    why = why_limit(question)
+    alone = LIMIT_ALONE if why == UNMEASURED else f"; {why}."
     return limit + (alone if kind_of_figures(totals) == "floor" else EXPECTED)
 
 
@@ -152,7 +154,7 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
 
         totals["change"] = changes.smaller_cache_or_format(memory_question)
         totals["fitting_plan"] = changes.fitting_plan(memory_question)
-    answer_sentence = sentence(question.settings.phase, sequences(question), spent, totals)
+    answer_sentence = sentence(question, spent, totals)
     totals["sentence"] = " ".join([*misfit(question, totals), answer_sentence])
     if question.options.measured is not None:
         from archcli.wings.serving.predict.answers.measured import measured_totals  # asked for by name
@@ -359,9 +361,9 @@ def _of_decoding(question: PredictQuestion, totals: Record) -> Iterator[str]:
 
 
 def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[str]:
-    link = question.unknown_link
-    # of a device with constants there is a limit alone where a link's rate is not known
-    yield from (what for what in answer.prediction.not_modelled if not (link and what == OF_PEAKS))
+    # a device with constants has a limit alone where a link's rate is not known, or its server was not timed
+    is_known = question.unknown_link or not question.is_timed
+    yield from (what for what in answer.prediction.not_modelled if not (is_known and what == OF_PEAKS))
     yield from of_machines(question)
     # without constants there is no range that could be wide
     exposed = answer.prediction.communication if answer.prediction.origin else ()

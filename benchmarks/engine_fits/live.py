@@ -164,9 +164,8 @@ def rising(entries):
                     joint = rounded(exp(sum(logs) / number), 3)
                     for entry in (less, more):
                         moved = entry["slower"] / joint
-                        entry.update(
-                            {end: rounded(entry[end] * moved, 3) for end in ("low", "high")}, slower=joint
-                        )
+                        low, high = min(1.0, entry["low"] * moved), max(1.0, entry["high"] * moved)
+                        entry.update(low=rounded(low, 3), high=rounded(high, 3), slower=joint)
 
 
 def kinds(of_engines):

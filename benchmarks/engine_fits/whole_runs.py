@@ -235,7 +235,10 @@ def kinds_of(runs, chosen, expected, ratios, wider):
         found[kind] |= {"rows": int(of_kind.sum()), "devices": devices}
         known = near_rows[of_kind & ~np.isnan(near_rows)]
         if len(known) >= LEAST:
-            low, high = range_of(known)
+            ends = [range_of(known)]
+            if devices < DEVICES and "near_low" in wider.get(kind, {}):
+                ends.append((wider[kind]["near_low"], wider[kind]["near_high"]))
+            low, high = min(end[0] for end in ends), max(end[1] for end in ends)
             found[kind] |= {"near_low": rounded(low, 3), "near_high": rounded(high, 3)}
     return found
 

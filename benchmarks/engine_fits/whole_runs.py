@@ -231,8 +231,8 @@ def kinds_of(runs, chosen, expected, ratios, wider):
             low, high, error = low / BORROWED, high * BORROWED, mean_error(by_row[of_kind])
         else:
             continue
-        found[kind] = {"low": rounded(low, 3), "high": rounded(high, 3), "error": rounded(error, 3)}
-        found[kind] |= {"rows": int(of_kind.sum()), "devices": devices}
+        found[kind] = {"slower": 1.0, "low": rounded(low, 3), "high": rounded(high, 3)}
+        found[kind] |= {"error": rounded(error, 3), "rows": int(of_kind.sum()), "devices": devices}
         known = near_rows[of_kind & ~np.isnan(near_rows)]
         if len(known) >= LEAST:
             ends = [range_of(known)]
@@ -255,7 +255,7 @@ def entry(runs, chosen, start, wider):
     for load, name in ((ONE, "generation"), (PROMPT, "prompt")):
         stated[name] = {"quantized": fractions[COMPUTE[load, True]], "plain": fractions[COMPUTE[load, False]]}
     ranges = kinds_of(runs, chosen, expected, ratios, wider)
-    stated["kinds"] = {kind: {"slower": of_kinds.get(kind, 1.0)} | known for kind, known in ranges.items()}
+    stated["kinds"] = {kind: known | {"slower": of_kinds[kind]} for kind, known in ranges.items()}
     stated["devices"] = factors(runs, expected, chosen)
     stated["table"] = "measured/speed"
     stated["fitted"] = dt.datetime.now(tz=dt.UTC).date().isoformat()

@@ -197,6 +197,13 @@ def test_memory_and_predict_agree():
     assert memory["fits"] is predict["fits"] is True
 
 
+@pytest.mark.parametrize("ask", [archcli.count_memory, archcli.predict], ids=["memory", "predict"])
+def test_a_part_in_ram_is_of_llamacpp_where_no_engine_is_named(ask):
+    asked = {"phase": "decode", "device": "rtx-3090", "offload": "experts"}
+    usual, named = (ask("gpt-oss-20b", **asked, **of).totals for of in ({}, {"engine": "llamacpp"}))
+    assert usual == named
+
+
 @every_row(
     ("options", "said"),
     [

@@ -135,9 +135,9 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions):
 
     def __post_init__(self) -> None:
         """Read a word such as 4bit as the users of the engine mean it."""
-        take_format(
-            self, self.engine or ("transformers" if (self.phase or DEFAULT_PHASE) == "train" else None)
-        )
+        phase = self.phase or DEFAULT_PHASE
+        object.__setattr__(self, "engine", self.engine_in(phase, self.engine))
+        take_format(self, self.engine or ("transformers" if phase == "train" else None))
 
     def settings(self, usual: str = COMPUTED[0]) -> MemorySettings:
         """The settings of a pass's memory, with a `usual` dtype.

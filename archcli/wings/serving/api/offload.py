@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 from archcli.api.asking.options import Size
 from archcli.api.asking.question import Option
 from archcli.errors import ArchError
-from archcli.measure.kvcache.engine import NO_ENGINE
+from archcli.measure.kvcache.engine import CACHING, NO_ENGINE
 from archcli.modules import Model
 from archcli.modules.models.layers import layer_count
 from archcli.modules.spec.arguments import memory_bytes
 from archcli.wings.serving.memory.offload import HostMemory, Offload
 
 if TYPE_CHECKING:
+    from archcli.modules.spec.arguments import EngineName
     from archcli.wings.serving.memory.answers.question import MemoryQuestion
 
 LEAST_RATE = 10**8
@@ -65,6 +66,10 @@ class OffloadOptions:
     ram: Ram = None
     ram_bandwidth: RamBandwidth = None
     bus_bandwidth: BusBandwidth = None
+
+    def engine_in(self, phase: str | None, engine: EngineName | None) -> EngineName | None:
+        """The engine of a pass: llama.cpp alone leaves a part of a model in RAM."""
+        return "llamacpp" if engine is None and self.offload is not None and phase in CACHING else engine
 
     def host(self) -> HostMemory:
         """The RAM. Raises ArchError for an invalid size or rate."""

@@ -168,6 +168,7 @@ class PredictOptions(NetworkOptions, OffloadOptions, PlanOptions, MediaOptions):
 
     def __post_init__(self) -> None:
         """Replace a word such as 4bit by the format that users of the engine mean by it."""
+        object.__setattr__(self, "engine", self.engine_in(self.phase, self.engine))
         take_format(self, self.engine or ("transformers" if self.phase == "train" else None))
 
     def settings(self) -> MemorySettings:

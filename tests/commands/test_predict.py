@@ -79,21 +79,23 @@ def test_a_device_without_constants_has_a_floor_and_says_so(cli, predicted):
     assert found["totals"]["device"] == {"name": "mi300x", **unknown}
     out = cli("predict", "gpt2", "--device", "mi300x").out
     assert "expected" not in out
-    assert "no measurements of this device are known" in " ".join(out.split())
+    assert "no measurements of vLLM with such a model and load on such a device" in " ".join(out.split())
 
 
 @pytest.mark.long
 def test_the_sentence_says_how_many_tokens_and_what_limits(cli, predicted):
     asked = ("predict", "llama-3.1-8b", "--device", "h100-sxm", "-s", "1024", "--engine", "trtllm")
     totals = predicted(*asked)["totals"]
-    expected, low, high = (f"{totals['tokens_per_s'][name]:.0f}" for name in ("expected", "low", "high"))
+    rates = totals["tokens_per_s"]  # to four digits in the table, and to three of these in words
+    expected, low, high = (f"{float(f'{rates[name]:.4g}'):.3g}" for name in ("expected", "low", "high"))
     spent, whole = totals["limits"][0]["time_s"], totals["time_s"]["expected"]
     rate = f"Decoding 1 sequence: {expected} tokens/s ({low} to {high}); "
     times = f"{1e3 * spent:.2f} of {1e3 * whole:.2f} ms go into reading the weights."
     assert cli(*asked).out.splitlines()[0] == f"llama-3.1-8b: {rate}{times}"
     unknown = cli("predict", "gpt2", "--device", "mi300x").out.splitlines()[0]
     assert unknown.startswith("gpt2: Decoding 1 sequence: at most ")
-    assert unknown.endswith("(no measurements of this device, so this is an upper limit).")
+    why = "no measurements of vLLM with such a model and load on such a device"
+    assert unknown.endswith(f"({why}, so this is an upper limit).")
     long = cli("predict", "llama-2-7b", "--device", "h100-sxm", "--engine", "vllm", "-b", "64", "-s", "4096")
     assert "reading the KV cache" in long.out.splitlines()[0]
 

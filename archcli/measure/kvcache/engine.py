@@ -91,7 +91,9 @@ class InferenceEngine:
 
     def check_cache(self, dtype: str) -> None:
         """Raise ArchError for a type of cache that the engine does not keep."""
-        unknown = [half for half in dtype.split(":") if half not in self.cache_dtypes]
+        from archcli.modules.stored.formats import PAIR  # of a named cache alone
+
+        unknown = [half for half in dtype.split(PAIR) if half not in self.cache_dtypes]
         if self.cache_dtypes and unknown:
             what = f"{self.title} keeps no cache in {unknown[0]}"
             raise ArchError(what, f"--kv-dtype {either(self.cache_dtypes)}")

@@ -158,3 +158,11 @@ def test_refused(ask, options, what):
         ask("llama-3.1-8b", **options)
     assert what in str(caught.value)
     assert caught.value.problems[0].hint
+
+
+def test_a_verdict_is_on_the_card_with_the_fewest_bytes_left():
+    """An RTX 3060 beside an RTX 5090: tight by its own 11.8 GiB, though the mean of both is 21.5."""
+    asked = {"phase": "serve", "dtype": "q8_0", "device": "rtx-5090+rtx-3060"}
+    found = {n: memory("qwen2.5-32b", seq_len=n, **asked) for n in (8192, 38000, 42000)}
+    assert [report.totals["verdict"] for report in found.values()] == ["fits", "tight", "no"]
+    assert any(note.startswith("Tight: ") and "of 11.8 GiB are left" in note for note in found[38000].notes)

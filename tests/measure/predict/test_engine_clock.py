@@ -1,8 +1,10 @@
 """Kernels of engines in predictions: which call, whose constants, and what a live server adds."""
 
 import itertools
+from pathlib import Path
 
 import pytest
+import yaml
 
 import archcli
 from archcli.load.source import load
@@ -19,6 +21,7 @@ from archcli.wings.serving.predict.rank.kernels import CacheUse, rank_kernels
 from archcli.wings.serving.predict.rank.planned import planned_pass
 from uneven import reached_by_power
 
+ROOT = Path(__file__).parents[3]
 MICRO = 1e-6
 IN_PLACE = CacheUse("in_place")
 
@@ -133,6 +136,36 @@ def test_a_device_without_constants_of_products_borrows_them():
     assert time["expected"] is None
     # no row takes longer than at the limit, as if its kernel were measured
     assert sum(row["time_s"] for row in found.rows) == pytest.approx(time["floor"])
+
+
+def test_a_full_server_that_nobody_timed_has_the_limit_alone():
+    """MI300X: servers of a mixture were timed with several requests, and not with more than run at once."""
+    asked = {"engine": "vllm", "phase": "serve"}
+    several = archcli.predict("qwen3-30b-a3b", "mi300x", batch_size=64, **asked).totals
+    assert several["time_s"]["expected"] > several["time_s"]["floor"]
+    full = archcli.predict("qwen3-30b-a3b", "mi300x", batch_size=5000, **asked)
+    assert full.totals["at_once"] < 5000
+    assert full.totals["time_s"]["expected"] is None
+    assert sum(limit["share"] for limit in full.totals["limits"]) <= 1.01
+    why = "no measurements of vLLM with such a model and load on such a device"
+    assert why in full.totals["sentence"]
+    assert why in full.convention
+    assert not any("reach of the device's peaks" in what for what in full.not_modelled)
+
+
+def test_where_unmeasured_kernels_take_more_than_a_tenth_there_is_the_limit_alone(tmp_path):
+    """H100 without constants of attention: a short context is expected, of a long one the limit is known."""
+    sheet = yaml.safe_load((ROOT / "devices" / "h100-sxm.yaml").read_text())
+    del sheet["efficiency"]["attention"]
+    path = tmp_path / "partly.yaml"
+    path.write_text(yaml.safe_dump({**sheet, "name": "partly"}))
+    asked = {"phase": "prefill", "engine": "none"}
+    short, long = (archcli.predict("llama-3.1-8b", str(path), seq_len=n, **asked) for n in (256, 32768))
+    assert short.totals["time_s"]["expected"] > short.totals["time_s"]["floor"]
+    assert any(what.startswith("Kernels without measurements") for what in short.not_modelled)
+    assert long.totals["time_s"]["expected"] is None
+    assert sum(row["time_s"] for row in long.rows) == pytest.approx(long.totals["time_s"]["floor"])
+    assert "kernels without measurements take more than 10% of the time" in long.totals["sentence"]
 
 
 GA10X = ("rtx-3060", "rtx-3070", "rtx-3080-12gb", "rtx-3090", "rtx-3090-ti", "rtx-a2000", "rtx-a6000")

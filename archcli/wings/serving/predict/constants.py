@@ -132,7 +132,8 @@ class Origin(NamedTuple):
     """Where constants are from: the table and its rows, the mean error held out, and the day of the fit.
 
     `low` and `high` are measured over expected at the 10% and 90% quantile of what was held out, so that 80%
-    lie between. `fitted_on` is the device that was measured, empty for the device itself.
+    lie between. `fitted_on` is the device that was measured, empty for the device itself. `memory_low` is the
+    low end of launches and memory, where it is known to be above that of compute.
     """
 
     error: float
@@ -142,11 +143,18 @@ class Origin(NamedTuple):
     table: str
     fitted: str
     fitted_on: str = ""
+    memory_low: float = 0.0
 
     @classmethod
     def of(cls, entry: Entry) -> Origin:
         """The origin that an entry of a device's YAML states."""
         return cls(**{key: entry[key] for key in cls._fields if key in entry})
+
+    def lowest(self, terms: Terms, exponent: float) -> float:
+        """The low end of the seconds of these terms."""
+        of_memory = max(self.low, self.memory_low)
+        launch, compute, memory = terms
+        return Terms(of_memory * launch, self.low * compute, of_memory * memory).joined(exponent)
 
 
 NOT_FITTED = Origin(0.0, 1.0, 1.0, 0, "", "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from archcli.wings.serving.predict.times import Seconds
@@ -69,14 +69,15 @@ class LiveServer(NamedTuple):
         """The time of a pass that nothing else is run beside."""
         return self._ranged(kernels.floor, kernels.expected / self.speed, what, load)
 
-    def of_sequence(
-        self, step: Seconds, steps: Seconds, prompts: Prompts, rounds: float, load: Load
-    ) -> tuple[Seconds, Seconds, float]:
-        """The time to a first token, that of each other, and the expected one of a whole sequence.
+    def of_sequences(
+        self, kernels: Sequence[Seconds], prompts: Prompts, rounds: float, load: Load
+    ) -> tuple[Seconds, Seconds, Seconds]:
+        """The time to a first token, that of each other, and that of all sequences.
 
-        `step` are kernels of the first, `steps` those of a token in the mean. Of `rounds` times as many
+        `kernels`: those of the first token, of one in the mean, and of all. Of `rounds` times as many
         sequences as run at once the others wait until those before them end.
         """
+        step, steps, whole = kernels
         token_s = self._token_s(steps, prompts)
         of_prompt = self._first_s(step, prompts)
         of_round = of_prompt + prompts.new * token_s
@@ -84,9 +85,13 @@ class LiveServer(NamedTuple):
         # at the floor all else hides behind the products of the others' prompts, or they behind it
         least = max(steps.floor, prompts.others / prompts.new * prompts.computing)
         if not steps.is_calibrated:
-            return Seconds.at_limit(prompts.alone.floor), Seconds.at_limit(least), 0.0
-        first = self._ranged(prompts.alone.floor, first_s, FIRST, load)
-        return first, self._ranged(least, token_s, TOKEN, load), first_s + prompts.new * token_s
+            floors = Seconds.at_limit(prompts.alone.floor), Seconds.at_limit(least)
+            return *floors, Seconds.at_limit(whole.floor)
+        return (
+            self._ranged(prompts.alone.floor, first_s, FIRST, load),
+            self._ranged(least, token_s, TOKEN, load),
+            self._ranged(whole.floor, first_s + prompts.new * token_s, WHOLE, load),
+        )
 
     def _token_s(self, steps: Seconds, prompts: Prompts) -> float:
         """Expected seconds of a token: the others' prompts run between steps, or in them."""
@@ -98,20 +103,14 @@ class LiveServer(NamedTuple):
         before = prompts.alone.expected + self.waits * prompts.others * prompts.added_s
         return (before + step.expected) / self.speed + self.first_s
 
-    def of_whole(self, floor: float, expected: float, load: Load) -> Seconds:
-        """The time of all sequences, by the expected one without what `kinds` adds."""
-        return self._ranged(floor, expected, WHOLE, load)
-
     def _kind(self, what: str, load: Load) -> Mapping[str, float] | None:
         """The kind; of all sequences else that of a token, of a prompt alone that of a first token.
 
         None where it was not measured, or scattered too much.
         """
-        first = (
-            "several" if load == "one" else load
-        )  # a request alone: a prompt, and nothing that it waits for
-        names = {WHOLE: ((WHOLE, load), (TOKEN, load)), PASS: ((PASS, load), (FIRST, first))}
-        for timed, under in names.get(what, ((what, first if what == FIRST else load),)):
+        for timed in {WHOLE: (WHOLE, TOKEN), PASS: (PASS, FIRST)}.get(what, (what,)):
+            # nobody timed a request alone: it waits for less than one of several, and has their range
+            under = "several" if (timed, load) == (FIRST, "one") else load
             name = " ".join(filter(None, (self.maker, timed, under, self.of_model)))
             if name in self.kinds:
                 kind = self.kinds[name]

@@ -48,7 +48,6 @@ class Engine(NamedTuple):
 
 KERNELS = Engine()
 """Kernels alone."""
-OF_WHOLE_RUNS = ("llamacpp", "mlx")
 WHOLE_RUNS = Engine(source="its constants are of whole runs")
 FIXED_BATCH = Engine(
     1.0, 0.88, 1.0, "0.88 to 1.00 of what its kernels allow; a batch of fixed size has no scheduler"
@@ -56,13 +55,15 @@ FIXED_BATCH = Engine(
 """Engines of 2023, which read a cache once per query head, in batches that begin and end together."""
 
 
-def engine_of(name: EngineName, reads: CacheReads, live: LiveServer | None) -> Engine:
+def engine_of(
+    name: EngineName, reads: CacheReads, live: LiveServer | None, *, of_whole_runs: bool = False
+) -> Engine:
     """The engine of a name with its live servers; that of a cache read once per query head is older."""
     if reads == "heads" and name != "none":
         return FIXED_BATCH
     if live is not None:
         return Engine(live.speed, live.speed, live.speed, "live servers", live)
-    return WHOLE_RUNS if name in OF_WHOLE_RUNS else KERNELS
+    return WHOLE_RUNS if of_whole_runs else KERNELS
 
 
 def with_engine(seconds: Seconds, engine: Engine, timed: tuple[str, Load] = (TOKEN, "one")) -> Seconds:
@@ -222,14 +223,9 @@ def prompt_chunks(
 def _live(kernels: ServedTokens, live: LiveServer, prompts: Prompts, rounds: float) -> ServedTokens:
     """The tokens of kernels as a live server gives them, one sequence after the other."""
     load: Load = "full" if rounds > 1 else "several" if prompts.others else "one"
-    whole, steps = kernels.whole, kernels.per_token
-    first, per_token, expected = live.of_sequence(kernels.first_token, steps, prompts, rounds, load)
-    floor = whole.seconds.floor  # that of the kernels of all sequences
-    is_known = steps.is_calibrated
-    whole = whole._replace(
-        seconds=live.of_whole(floor, expected, load) if is_known else Seconds.at_limit(floor)
-    )
-    return ServedTokens(whole, first, per_token, kernels.at_once)
+    times = kernels.first_token, kernels.per_token, kernels.whole.seconds
+    first, per_token, whole = live.of_sequences(times, prompts, rounds, load)
+    return ServedTokens(kernels.whole._replace(seconds=whole), first, per_token, kernels.at_once)
 
 
 def _computing(rows: Iterable[PredictedRow], device: TimingDevice) -> float:

@@ -15,6 +15,7 @@ from archcli.wings.serving.predict.constants import (
     Bound,
     Efficiency,
     KernelConstants,
+    Origin,
     Rates,
     Terms,
 )
@@ -63,6 +64,13 @@ class Seconds(NamedTuple):
         """Seconds without constants: the floor, or what it is with the usual bytes, in all fields."""
         usual = floor if usual is None else usual
         return cls(floor, usual, usual, usual, unknown=usual)
+
+    @classmethod
+    def by(cls, origin: Origin, floor: float, terms: Terms, exponent: float) -> Seconds:
+        """Seconds of terms by constants of this origin."""
+        expected = terms.joined(exponent)
+        lowest = origin.lowest(terms, exponent)
+        return cls(floor, expected, lowest, origin.high * expected, is_calibrated=True)
 
     @classmethod
     def within(cls, floor: float, expected: float, low: float, high: float) -> Seconds:
@@ -245,14 +253,14 @@ class KernelClock(NamedTuple):
             usual = known.limit if kernel.least_read is None else max(bare.compute, bare.memory)
             seconds = Seconds.at_limit(known.limit, usual)
             return KernelTime(seconds, floor.bound_by(is_cached=is_cached), kind)
-        low, high = constants.origin.low, constants.origin.high
+        origin, exponent = constants.origin, constants.exponent
         if op_class == TimeClass.FRAMEWORK:  # the host binds
-            expected = constants.terms(bare, 0.0).joined(constants.exponent)
             # a floor of 0: a device's peaks say nothing of its host
-            return KernelTime(Seconds.within(0.0, expected, low, high), "launch", kind)
+            terms = constants.terms(bare, 0.0)
+            return KernelTime(Seconds.by(origin, 0.0, terms, exponent), "launch", kind)
         depth = depth_of(kernel) if kind == PRODUCTS and kernel.written else 0.0
         terms = constants.terms(bare, depth).at_least(least)
-        seconds = Seconds.within(known.limit, terms.joined(constants.exponent), low, high)
+        seconds = Seconds.by(origin, known.limit, terms, exponent)
         return KernelTime(seconds, terms.bound_by(is_cached=is_cached), kind)
 
     def _constants(self, kernel: KernelCost, kind: str) -> KernelConstants | None:

@@ -47,9 +47,12 @@ def surely_lacking(question: MemoryQuestion) -> int:
 
 def verdict_of(question: MemoryQuestion, answer: MemoryAnswer) -> Verdict | None:
     """Whether an answer fits the question's device; tight where the margin does not; None without one."""
-    if question.device is not None and not answer.fits(question.device):
+    device = question.device
+    if device is None:
+        return None
+    if not answer.fits(device):
         return "no"  # the RAM of an offload counts, too
-    return verdict_of_bytes(question.device, answer.needed_bytes, margin_bytes(question, answer))
+    return verdict_of_bytes(answer.device_of(device), answer.needed_bytes, margin_bytes(question, answer))
 
 
 def verdict_of_bytes(device: DeviceMemory | None, needed: int, margin: int) -> Verdict | None:
@@ -63,7 +66,7 @@ def verdict_of_bytes(device: DeviceMemory | None, needed: int, margin: int) -> V
 
 def tight_note(question: MemoryQuestion, answer: MemoryAnswer) -> str:
     """What is left of the device, and what engines or trainers were seen to take of it."""
-    there = 0 if question.device is None else question.device.memory_bytes
+    there = 0 if question.device is None else answer.device_of(question.device).memory_bytes
     left, margin = (binary_bytes(n) for n in (there - answer.needed_bytes, margin_bytes(question, answer)))
     return (
         f"Tight: {left} of {binary_bytes(there)} are left, and {margin_in_words(question)} is up to {margin}."

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator
 
 from archcli.arith import Number, ceil_div, minimum
 from archcli.graph import State, StateContent, StateKind
+from archcli.graph.kept import FP32
 from archcli.measure.kvcache.engine import InferenceEngine
 from archcli.modules.stored.formats import CACHED
 from archcli.wings.serving.memory.reserved.reserves import reserves_of
 from archcli.wings.serving.memory.traced import TracedPass
 
 INDEX_KEYS = StateContent.INDEX_KEYS
-HALF, FULL = 2, 4
-"""Bytes of a number of a mask or an unpacked cache, and of an activation."""
+HALF = 2
+"""Bytes of a number of a mask, or of an unpacked cache."""
 
 
 def graph_bytes(
@@ -47,7 +48,7 @@ def copied_inputs(
     """Bytes of a card's further copies of what enters it, while passes follow each other over several."""
     copies = reserves_of(engine).copies
     # the first card has the embedding's tokens, others what the card before hands on, too
-    entering = (1 if first else 2) * d_model * _new(run) * FULL
+    entering = (1 if first else 2) * d_model * _new(run) * FP32
     return (copies - 1) * mask_bytes(run, engine, context) + copies * entering
 
 

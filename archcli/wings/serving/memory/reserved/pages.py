@@ -14,11 +14,10 @@ from weakref import WeakKeyDictionary
 
 from archcli.arith import ceil_div
 from archcli.graph import State, StateContent, StateKind
+from archcli.graph.kept import FP32
 from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
 from archcli.modules.stored.formats import FP8_OF_LATENTS, cache_bytes
 
-EXACT_WIDTH = 4
-"""Bytes of a number of a compressor's state."""
 FILLED = 1 << 20
 """Tokens behind which every window is full and no block of tokens is open."""
 
@@ -177,7 +176,7 @@ def _of_layer(filled: Sequence[State], opened: Sequence[State], rule: PageRule) 
             block = dict(rule.open_blocks).get(rate, rate)
             # one that overlaps the block before keeps that, too
             table = PageGroup(block, rate * (2 if before.elements else 1))
-            size = (after.elements - before.elements) * block * EXACT_WIDTH
+            size = (after.elements - before.elements) * block * FP32
             yield _Page(table, _aligned(size, rule))
 
 

@@ -24,7 +24,7 @@ from archcli.wings.serving.predict.answers.tables import kind_of_figures, to_fou
 from archcli.wings.serving.predict.communication.collective import ANY_NUMBER
 from archcli.wings.serving.predict.prediction import Prediction
 from archcli.wings.serving.predict.rank.rows import PredictedRow
-from archcli.wings.serving.predict.times import ATTENTION, PRODUCTS, kind_of
+from archcli.wings.serving.predict.times import ATTENTION, MOST_UNKNOWN, PRODUCTS, kind_of
 
 DEFAULTS, PREDICT_DEFAULTS = MemorySettings(), PredictSettings()
 
@@ -222,7 +222,7 @@ def sentence(question: PredictQuestion, by_time: list[Limit], totals: Mapping[st
     total = totals["time_s"][kind]
     most = "" if largest.seconds > total / 2 else ", more than into anything else"
     spent = f"{in_one_unit(largest.seconds, total)} go into {largest.what}{most}"
-    limit = f" ({why_limit(question)}, so this is an upper limit)" if kind == "floor" else ""
+    limit = f" ({why_limit(question, totals)}, so this is an upper limit)" if kind == "floor" else ""
     doing, rate = DOING[question.settings.phase], rate_in_words(totals["tokens_per_s"])
     return f"{doing} {sequences(question)}: {rate}; {spent}{limit}."
 
@@ -275,6 +275,7 @@ DOING: dict[MemoryPhase, str] = {
     "serve": "Serving",
 }
 UNMEASURED = "no measurements of this device"
+MOSTLY_UNMEASURED = f"kernels without measurements take more than {MOST_UNKNOWN:.0%} of the time"
 OF_NETWORK = "Other traffic on the network: constants are of two to eight machines that ran nothing else."
 NOT_STATED = {
     "network": "What devices send between machines: network not stated, as --network 400Gb/s would.",
@@ -283,13 +284,15 @@ NOT_STATED = {
 """What a limit leaves out where the rate of a link is not known."""
 
 
-def why_limit(question: PredictQuestion) -> str:
+def why_limit(question: PredictQuestion, totals: Mapping[str, Any]) -> str:
     """Why a limit is all that is known."""
     if question.unknown_link:
         return f"{question.unknown_link} not stated"
-    if question.is_timed:
-        return UNMEASURED
-    return f"no measurements of {question.engine_title} with such a model and load on such a device"
+    sequences = int(question.settings.batch_size)
+    if not question.is_timed(queues=totals.get("at_once", sequences) < sequences):
+        return f"no measurements of {question.engine_title} with such a model and load on such a device"
+    known = question.timing.has_constants(question.settings.dtype)
+    return MOSTLY_UNMEASURED if known else UNMEASURED
 
 
 def of_machines(question: PredictQuestion) -> Iterator[str]:

@@ -169,7 +169,15 @@ class PredictQuestion:
 
     def answer(self) -> PredictAnswer:
         """The prediction. Raises ArchError for what cannot be predicted."""
-        engine, timing, plan = self.engine, self.timing, self.plan
+        timing = self.timing
+        answer = self._timed_on(timing)
+        if answer.prediction.seconds.is_calibrated or not timing.has_constants(self.settings.dtype):
+            return answer
+        # rows as expected beside a total at the limit would be times of two kinds
+        return self._timed_on(timing.at_limit(drops_runs=True))
+
+    def _timed_on(self, timing: TimingDevice) -> PredictAnswer:
+        engine, plan = self.engine, self.plan
         if self.phase == "serve":
             engine = engine._replace(at_once=self._at_once())
             served = serve(self.model, self.settings, self.options.new, timing, plan, self.cache, engine)
@@ -185,15 +193,15 @@ class PredictQuestion:
 
     @property
     def _timed(self) -> tuple[str, Load]:
-        """What is timed of a pass, of serving a token, and under which load."""
+        """What is timed of a pass, of serving a token, and under which load where none wait."""
         sequences = int(self.plan.of_replica(self.settings).batch_size)
         what = TOKEN if self.phase in {"decode", "serve"} else PASS
         return what, "one" if sequences == 1 else "several"
 
-    @property
-    def is_timed(self) -> bool:
+    def is_timed(self, *, queues: bool = False) -> bool:
         """Whether live servers of the engine, if it has any, were timed with such a load and model."""
-        return self.live is None or self.live.error(*self._timed) is not None
+        what, load = self._timed
+        return self.live is None or self.live.error(what, "full" if queues else load) is not None
 
     def _at_once(self) -> int:
         """Sequences that a live server runs at once: as many as it takes, and as its cache has room for.
@@ -220,7 +228,7 @@ class PredictQuestion:
 
     def _run_on(self, timing: TimingDevice) -> TimingDevice:
         kernels = self.engine_kernels
-        if self.unknown_link or not self.is_timed:
+        if self.unknown_link or not self.is_timed():
             timing, kernels = timing.at_limit(drops_runs=not self.settings.splits_layers), None
         if not self.settings.served:
             timing = timing._replace(host=COMPILED if self.options.compiled else EAGER)
@@ -244,7 +252,8 @@ class PredictQuestion:
     def engine(self) -> Engine:
         """The engine that runs the pass; with another device's kernels its range is wider."""
         kernels = self.engine_kernels
-        engine = engine_of(self.options.engine, self.options.kv_read, self.live)
+        runs, options = self.device.timing.whole_runs is not None, self.options
+        engine = engine_of(options.engine, options.kv_read, self.live, of_whole_runs=runs)
         if engine.live is None or (kernels is not None and not (kernels.lender or kernels.products)):
             return engine
         return engine._replace(live=engine.live._replace(widened=BORROWED))
@@ -260,7 +269,7 @@ class PredictQuestion:
 
         None where live servers of the kind were not timed: then there is a limit alone.
         """
-        if not (self.settings.served and self.is_timed) or self.options.kv_read == "heads":
+        if not (self.settings.served and self.is_timed()) or self.options.kv_read == "heads":
             return None
         return self.device.kernels_of(self.options.engine)
 

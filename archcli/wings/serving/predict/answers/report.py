@@ -44,6 +44,7 @@ from archcli.wings.serving.predict.answers.question import (
 from archcli.wings.serving.predict.answers.tables import FIGURES, kind_of_figures, totals_of
 from archcli.wings.serving.predict.constants import SMALL_BYTES
 from archcli.wings.serving.predict.prediction import OF_PEAKS
+from archcli.wings.serving.predict.rank.routing import POWER
 from archcli.wings.serving.predict.rank.stage_step import PASSES_OF_RING
 from archcli.wings.serving.predict.times import GROUPED
 from archcli.wings.serving.recorded.classes import TimeClass
@@ -107,7 +108,7 @@ def predict(
         keys=KEYS,
         title=title(question),
         headline=headline(question, totals),
-        not_modelled=tuple(_not_modelled(question, answer)),
+        not_modelled=tuple(_not_modelled(question, answer, totals)),
     )
 
 
@@ -125,7 +126,7 @@ def _fastest(question: PredictQuestion) -> tuple[PredictQuestion, FastestPlan]:
 
 def _convention(question: PredictQuestion, totals: Record) -> str:
     limit = LIMIT["measured" if question.timing.clock.rates.measured_by else "datasheet"]
-    why = why_limit(question)
+    why = why_limit(question, totals)
     alone = LIMIT_ALONE if why == UNMEASURED else f"; {why}."
     return limit + (alone if kind_of_figures(totals) == "floor" else EXPECTED)
 
@@ -163,7 +164,7 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
     # with a part in RAM, neither the device's peak nor its bandwidth decides
     of_one = question.settings.offload is None and not memory.unlike
     if question.phase in {"decode", "serve"} and of_one:
-        totals["break_even"] = _break_even(question, decoded)
+        totals["break_even"] = _break_even(question, answer, decoded)
     return totals
 
 
@@ -188,7 +189,9 @@ def decoded_rows(question: PredictQuestion) -> tuple[Row, ...]:
     return count_pass(share, Request("decode", batch_size, 1, FAR)).rows
 
 
-def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
+def _break_even(question: PredictQuestion, answer: PredictAnswer, rows: tuple[Row, ...]) -> Record:
+    is_known, timing = answer.prediction.seconds.is_calibrated, question.timing
+    timing = timing if is_known else timing.at_limit(drops_runs=True)
     of_replica = int(question.plan.of_replica(question.settings).batch_size)
     stored = float(question.settings.width)
     cached = question.cache.cached_width(int(question.settings.width))
@@ -196,7 +199,7 @@ def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
         from archcli.wings.serving.predict.rank.stored import mean_width  # of quantized weights alone
 
         stored = mean_width(question.plan.share(question.model), rows, question.settings.dtype)
-    points = break_even(rows, of_replica, (stored, cached), question.timing, question.multiplied)
+    points = break_even(rows, of_replica, (stored, cached), timing, question.multiplied)
     batch, plan = {"floor": points.floor_batch, "expected": points.batch}, question.plan
     at_once = plan.batches * plan.batches_at_once(question.settings)
     return {
@@ -360,10 +363,10 @@ def _of_decoding(question: PredictQuestion, totals: Record) -> Iterator[str]:
         yield f"From {points['context']:,} tokens{of_each} up, the cache is larger than the weights."
 
 
-def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[str]:
-    # a device with constants has a limit alone where a link's rate is not known, or its server was not timed
-    is_known = question.unknown_link or not question.is_timed
-    yield from (what for what in answer.prediction.not_modelled if not (is_known and what == OF_PEAKS))
+def _not_modelled(question: PredictQuestion, answer: PredictAnswer, totals: Record) -> Iterator[str]:
+    # of a device with constants the limit alone may be known for another reason
+    is_measured = why_limit(question, totals) != UNMEASURED
+    yield from (what for what in answer.prediction.not_modelled if not (is_measured and what == OF_PEAKS))
     yield from of_machines(question)
     # without constants there is no range that could be wide
     exposed = answer.prediction.communication if answer.prediction.origin else ()
@@ -375,7 +378,7 @@ def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[
     if any(part.link == "network" for part in sent):
         yield OF_NETWORK
     if any(row.op_class == TimeClass.ROUTING or row.kernel == GROUPED for row in answer.prediction.rows):
-        yield "The routing: loads of experts fall as rank^-1.2; the limit has all tokens choose the same."
+        yield f"The routing: loads of experts fall as rank^-{POWER}; at the limit all tokens choose the same."
     if question.phase == "train":
         return
     unpacks = not question.native and question.device.timing.whole_runs is None

@@ -111,11 +111,15 @@ class WholeRuns(NamedTuple):
             return None
         slower, is_known = self._slower(load), self.name in self.speed.get("devices", {})
         ends = ("near_low", "near_high") if is_known and "near_low" in kind else ("low", "high")
+        # what one sequence takes to read the weights, several do not take less
+        alone = self._origin(ONE) if load == SEVERAL else None
+        of_one = {"memory_low": alone["low"] * self._slower(ONE) / slower} if alone else {}
         return {
             "launch_us": self.speed["launch_us"] * slower,
             "memory": self.speed["memory"] / slower,
             "low": kind[ends[0]],
             "high": kind[ends[1]],
+            **of_one,
             **{key: kind[key] for key in ("rows", "error")},
             **{key: self.speed[key] for key in ("table", "fitted")},
         }

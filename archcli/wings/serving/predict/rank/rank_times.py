@@ -48,16 +48,16 @@ class TimingDevice(NamedTuple):
         return self._replace(clock=self.clock._replace(efficiency=self.whole_runs.of_pass(request)))
 
     def at_limit(self, *, drops_runs: bool) -> TimingDevice:
-        """The device whose links take no time where their rates are not known, and so without constants.
+        """The device without constants, whose links take no time where their rates are not known.
 
         With `drops_runs` False those of whole runs stay: of layers that are split little is sent.
         """
         fabric = self.fabric.assumed()
         if not drops_runs and self.whole_runs is not None:
             return self._replace(fabric=fabric)
-        return self._replace(
-            clock=self.clock._replace(efficiency=Efficiency({})), fabric=fabric, whole_runs=None
-        )
+        clock = self.clock._replace(efficiency=Efficiency({}), engine=None)
+        unlike = tuple(card.at_limit(drops_runs=drops_runs) for card in self.unlike)
+        return self._replace(clock=clock, fabric=fabric, whole_runs=None, unlike=unlike)
 
     def has_constants(self, dtype: str) -> bool:
         """Whether constants of matrix products in a dtype are known, not only peaks."""

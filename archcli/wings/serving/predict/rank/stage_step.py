@@ -89,7 +89,8 @@ def stage_step(times: RankTimes, plan: Plan, stage: Stage, grad_accum: int) -> S
     recomputed = micro_batch.recomputed.scaled(number)
     collectives = tuple(times.rank.planned.collectives(plan, stage, grad_accum))
     sent = sending(collectives, times, micro_batch, number, computing) if collectives else Sending()
-    busy = computing.plus(sent.seconds).overlapped(Seconds.at_limit(computing.floor + sent.seconds.floor))
+    least = computing.floor + sent.seconds.floor
+    busy = computing.plus(sent.seconds).overlapped(Seconds(least, least, least, least))
     # the host goes on to launch while a rank computes and sends
     hosted = busy.overlapped(micro_batch.launching.scaled(number))
     total, communication = hosted.plus(waiting), sent.communication

@@ -70,6 +70,8 @@ class Row:
             return batch
         if self.phase == "serve":
             return batch * (self.ask["new"] + (self.ask["seq_len"] if self.metric == "total_rate" else 0))
+        if self.phase == "train":  # of all replicas and micro batches
+            return self.question.answer().prediction.tokens
         return batch * self.ask["seq_len"]
 
     @property

@@ -13,7 +13,8 @@ peak, the last for quantized and plain weights, in a prompt and in generation, a
 
 The range is that of a kind of question, such as `several mixture`: what was measured over what is expected
 while the whole device was held out; `slower` is its factor on the time. `devices` were measured often: each
-has a factor of its own, too, and the narrower range of its own models, `near_low` to `near_high`.
+has a factor of its own, too, and the narrower range of its own models, `near_low` to `near_high`. Several
+sequences take no less than one: reading the weights has the low end of one.
 """
 
 from __future__ import annotations

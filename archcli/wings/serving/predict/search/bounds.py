@@ -146,7 +146,9 @@ def whole_degrees(plan: Plan) -> WholeDegrees:
 
 def of_pass(candidate: Candidate, question: MemoryQuestion, device: TimingDevice) -> int:
     """Sequences in one pass of a stage, in the phase of the question."""
-    settings = replace(candidate.settings, phase=question.settings.phase)
+    settings, phase = candidate.settings, question.settings.phase
+    if settings.phase != phase:  # settings are checked anew, and a search asks often
+        settings = replace(settings, phase=phase)
     plan = traced_plan(candidate.plan, settings, device)
     return int(plan.of_stage(settings, int(settings.tokens(question.model))).batch_size)
 
@@ -280,7 +282,8 @@ class LeastTime:
     def seconds(self, candidate: Candidate, *, replicas: bool = True) -> float:
         """The bound of a pass or a step; without `replicas` their collectives are left out."""
         timed_ranks = self._timed.get(whole_degrees(candidate.plan), ())
-        no_slower = [rank for rank in timed_ranks if self._is_no_more(rank, candidate)]
+        batch = of_pass(candidate, self.question, self.device) if timed_ranks else 0
+        no_slower = [rank for rank in timed_ranks if self._is_no_more(rank, candidate.plan.ep, batch)]
         stages = [
             self._on_average(candidate),
             *(self._of_rank(candidate, rank) for rank in no_slower),
@@ -310,9 +313,8 @@ class LeastTime:
         """The least idle time of a stage, per second of compute; 0 in inference, where others may fill it."""
         return bubble_share(plan) if self.question.settings.phase == "train" else 0.0
 
-    def _is_no_more(self, timed_rank: TimedRank, candidate: Candidate) -> bool:
-        """Whether the timed rank is no slower than the candidate's, so that its time is a bound."""
-        ep, batch = candidate.plan.ep, of_pass(candidate, self.question, self.device)
+    def _is_no_more(self, timed_rank: TimedRank, ep: int, batch: int) -> bool:
+        """Whether the timed rank is no slower than a candidate's, so that its time is a bound."""
         # then only an equal rank is a bound: in a short pass of inference sharing experts may cost more than
         # it gains, and a small batch may fit into the device's cache
         if self.question.settings.phase != "train" or self.device.clock.rates.cache is not None:

@@ -55,6 +55,14 @@ def launch_many(
     return results
 
 
+def lowered(*inputs: Any) -> Sequence[Any]:
+    """The inputs of a product, in the type that torch.autocast computes it in."""
+    dtype = current().autocast
+    if dtype is None:
+        return inputs
+    return [x.to(dtype) if isinstance(x, ShapeTensor) and x.dtype.kind == REAL else x for x in inputs]
+
+
 def launch_gradients(
     name: str, reads: Sequence[Any], inputs: Sequence[Any], *, work: StatedWork = TOLD_BY_TENSORS
 ) -> tuple[Any, ...]:

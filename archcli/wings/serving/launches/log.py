@@ -91,6 +91,10 @@ class Log:
     repeats: int = 1
     launches: Counter[LoggedLaunch] = field(default_factory=Counter)
     nodes: list[GradNode] = field(default_factory=list)
+    autocast: Any = None
+    """The type in which torch.autocast has products computed; None without it."""
+    groups: int = 1
+    """Query heads for each head of keys, where code leaves it to torch to share them."""
 
     @property
     def on_cuda(self) -> bool:
@@ -126,6 +130,18 @@ def logged(log: Log) -> Iterator[Log]:
         yield log
     finally:
         _LOG.reset(token)
+
+
+@contextmanager
+def run_with(autocast: Any = None, groups: int = 1) -> Iterator[None]:
+    """Compute products and attention in a type within the block, and share keys among `groups` heads."""
+    log = current()
+    before = log.autocast, log.groups
+    log.autocast, log.groups = autocast, groups
+    try:
+        yield
+    finally:
+        log.autocast, log.groups = before
 
 
 @contextmanager

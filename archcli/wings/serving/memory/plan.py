@@ -165,7 +165,7 @@ class Plan:
     def sums_gradients(self, settings: MemorySettings) -> bool:
         """Whether gradients are added to a buffer that is alive throughout the last micro batch."""
         # of gradients in fp32 Megatron-LM and DeepSpeed keep one; FSDP2 scatters what it has reduced
-        in_buffer = settings.gradient_width > settings.width and self.zero != OF_WEIGHTS
+        in_buffer = settings.gradient_width > settings.trained_width and self.zero != OF_WEIGHTS
         return in_buffer or self.micro_batches_of(settings) > 1
 
     def of_replica(self, settings: MemorySettings) -> MemorySettings:

@@ -22,6 +22,7 @@ from archcli.modules.spec.values import (
     check_values,
     value_type,
 )
+from archcli.wings.serving.launches.memory.trainer import NO_TRAINER, ChosenTrainer
 from archcli.wings.serving.memory.offload import ChosenOffload
 from archcli.wings.serving.memory.reserved.reserves import reserves_of
 
@@ -51,6 +52,8 @@ class MemorySettings:
     offload: what of the model lies in RAM; None is nothing but tables.
     media: the image or sound that an encoder of them reads; left out, one of its usual size.
     split: bytes of each of several unlike devices, by which an engine that splits layers shares them out.
+    trainer: what trains; None is the model as archcli builds it.
+    trained: the dtype of the weights that train; empty is `dtype`.
 
     Raises ArchError for a value that a field does not accept.
     """
@@ -75,6 +78,8 @@ class MemorySettings:
     offload: ChosenOffload = None
     media: Media = ()
     split: tuple[AboveZero, ...] = ()
+    trainer: ChosenTrainer = None
+    trained: str = ""
 
     def __post_init__(self) -> None:
         if self.engine is None and self.phase == "serve":
@@ -92,7 +97,8 @@ class MemorySettings:
         # engines keep a cache of the model's dtype, unless the file has scales for another
         packed = stored.quantization if self.phase in CACHING else None
         cached = None if packed is None else packed.cache
-        return stored, replace(self, dtype=dtype, cache_dtype=self.cache_dtype or cached)
+        held, trained = (self.trainer or NO_TRAINER).held(stored)
+        return held, replace(self, dtype=dtype, cache_dtype=self.cache_dtype or cached, trained=trained)
 
     def alone(self) -> MemorySettings:
         """The prefill of one sequence."""
@@ -158,9 +164,14 @@ class MemorySettings:
         return 0 if self.offload is None else self.offload.layers
 
     @property
+    def trained_width(self) -> Number:
+        """Bytes of an element of a weight that trains."""
+        return to_bytes(1, self.trained) if self.trained else self.width
+
+    @property
     def gradient_width(self) -> Number:
         """Bytes of an element of a kept gradient."""
-        return to_bytes(1, self.gradients or self.dtype)
+        return to_bytes(1, self.gradients or self.trained or self.dtype)
 
     def execution(self) -> Execution:
         """How torch runs the pass."""

@@ -20,6 +20,7 @@ from archcli.modules.spec.trace import run_on, trace
 from archcli.wings.serving.launches.memory.op_reader import OpReader
 from archcli.wings.serving.launches.memory.storage import Ledger, Recomputed
 from archcli.wings.serving.launches.memory.tape import FilledTape, MemoryTape, Placement
+from archcli.wings.serving.launches.memory.written import ARCHCLI, Code
 
 if TYPE_CHECKING:
     from archcli.wings.media.modules.models.tower import Tower
@@ -183,6 +184,7 @@ def trace_memory(
     *,
     moments: bool = True,
     values: Mapping[Any, int] | None = None,
+    code: Code = ARCHCLI,
 ) -> TracedPass:
     """Trace the pass of a request with its storages.
 
@@ -190,6 +192,7 @@ def trace_memory(
         are slow in symbols and arrays.
     values: those of the symbols of a formula; they decide which kernels run.
     recomputed: what the backward computes again.
+    code: a trainer's, which runs the operations.
 
     Raises ArchError for an operation that does not state what it keeps and calls a function unknown here.
     """
@@ -201,7 +204,7 @@ def trace_memory(
         cached, cache = trace(model, request.filling(), adapted=runs, cache=(), counting=FilledTape)
     rows: list[Row] = []
     tape = MemoryTape(rows)
-    tape.execution, tape.read = execution, OpReader(values)
+    tape.execution, tape.read, tape.code = execution, OpReader(values), code
     tape.ledger.follows = moments
     if recomputed is not None:
         tape.recomputed = recomputed

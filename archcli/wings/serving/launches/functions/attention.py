@@ -13,6 +13,7 @@ from archcli.wings.serving.launches.launching import (
     launch,
     launch_gradients,
     launch_many,
+    lowered,
     save_for_backward,
     view,
 )
@@ -26,6 +27,8 @@ STEP = 8
 """Alignment, in elements, of the rows of a mask that a GPU adds to scores."""
 STATES_BYTES = 16
 """Bytes of a random state (two int64), which each kernel of a GPU writes."""
+HALF = 2
+"""Bytes of an element that a GPU's flash attention takes, and it alone keys that several heads share."""
 SUMS_STEP = 32
 """The memory-efficient kernel rounds the number of its row sums up to a multiple of this."""
 BACKWARD_PRODUCTS, FORWARD_PRODUCTS = 5, 2
@@ -44,6 +47,9 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> Any:
     """Attention of q [B, H, T, d], k [B, K, S, d] and v [B, K, S, e]."""
+    q, k, v = lowered(q, k, v)
+    if current().groups > 1 and current().on_cuda and q.itemsize > HALF:
+        return _in_steps(q, k, v, attn_mask, is_causal=is_causal)
     batch, heads, new, width = q.shape
     pairs = batch * heads * (new * (new + 1) // 2 if is_causal else new * k.shape[2])
     flops = 2 * pairs * (width + v.shape[3])
@@ -73,6 +79,18 @@ def scaled_dot_product_attention(
     save_for_backward(out, bias)
     out.strides = strides
     return out
+
+
+def _in_steps(q: Any, k: Any, v: Any, mask: Any, *, is_causal: bool) -> Any:
+    """What torch does on a GPU where several heads share keys of more than 16 bits: no kernel takes them.
+
+    `_scaled_dot_product_attention_math` of torch; keys and values come here repeated already, as it does.
+    """
+    scores = (q * 1.0) @ (k.transpose(-2, -1) * 1.0)
+    if is_causal or mask is not None:
+        shape = (q.shape[2], k.shape[2]) if mask is None else mask.shape
+        launch("add_", [scores, launch("tril", [], shape, q.dtype)], scores.shape, scores.dtype)
+    return scores.softmax(-1) @ v
 
 
 @in_torch

@@ -6,7 +6,13 @@ from typing import Any
 
 from archcli.arith import prod
 from archcli.wings.serving.launches.kernel import StatedWork
-from archcli.wings.serving.launches.launching import launch, launch_gradients, needs_grad, sum_to
+from archcli.wings.serving.launches.launching import (
+    launch,
+    launch_gradients,
+    lowered,
+    needs_grad,
+    sum_to,
+)
 from archcli.wings.serving.launches.tensor import in_torch, operation
 
 MATRIX = 2
@@ -15,6 +21,7 @@ MATRIX = 2
 
 def _product(name: str, a: Any, b: Any, added: Any = None, *, beta: float = 1, alpha: float = 1) -> Any:
     """alpha a b + beta added, of two matrices or of batches of them; backward a product for each."""
+    a, b, added = lowered(a, b, added)
     plain = mm if a.ndim == MATRIX else bmm
 
     def backward(g: Any) -> tuple[Any, ...]:
@@ -93,6 +100,7 @@ def _lead(x: Any, like: Any) -> tuple[int, ...]:
 @in_torch
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     """x W^T + b: one kernel with the bias where x is a matrix or lies in memory as one."""
+    x, weight, bias = lowered(x, weight, bias)
     matrix = weight.t()
     if x.ndim == MATRIX:
         return mm(x, matrix) if bias is None else addmm(bias, x, matrix)

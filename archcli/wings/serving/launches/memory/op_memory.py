@@ -20,6 +20,7 @@ from archcli.wings.serving.launches.functions.routed import MODULES, TokenAssign
 from archcli.wings.serving.launches.functions.torch_like import TORCH
 from archcli.wings.serving.launches.kernel import StatedWork
 from archcli.wings.serving.launches.log import GradNode, Log, logged, without_grad
+from archcli.wings.serving.launches.memory.written import weights_type
 from archcli.wings.serving.launches.tensor import ShapeTensor, TensorMemory
 
 BY_WIDTH = {1: BOOL, 4: FP32, 8: INT64}
@@ -152,10 +153,11 @@ class ShapeRun:
         buffers = op.buffers(*shapes)
         trained = call.trained and op.trained([False] * len(shapes), *shapes)
         stacked = () if call.n_experts is None else (call.n_experts,)
+        held = weights_type(op) or self.model
         return {
             name: ShapeTensor(
                 (*stacked, *shape),
-                INT64 if name in op.whole_buffers else self.model,
+                INT64 if name in op.whole_buffers else held,
                 requires_grad=trained and name not in buffers,
             )
             for name, shape in {**op.weights(*shapes), **buffers}.items()

@@ -25,6 +25,7 @@ from archcli.wings.serving.launches.memory.storage import (
     Step,
     Value,
 )
+from archcli.wings.serving.launches.memory.written import ARCHCLI, weights_type
 
 T = TypeVar("T", bound=CountTape)
 
@@ -98,13 +99,14 @@ class TracedRun(NamedTuple):
 class MemoryTape(InPeriods):
     """Writes a row for each op, and its storages, kept tensors and peak into the ledger."""
 
-    __slots__ = ("execution", "ledger", "mixture", "read", "recomputed", "region")
+    __slots__ = ("code", "execution", "ledger", "mixture", "read", "recomputed", "region")
     records = True
 
     def __init__(self, rows: list[Row], *args: Any, **options: Any) -> None:
         super().__init__(rows, *args, **options)
         self.ledger, self.execution = Ledger(), Execution()
         self.read: MemoryReader
+        self.code = ARCHCLI
         # the modules that the backward recomputes, and the path of such a module around this one
         self.recomputed = Recomputed()
         self.region: str | None = None
@@ -115,6 +117,7 @@ class MemoryTape(InPeriods):
         child = super()._child(cls, **changes)
         if isinstance(child, MemoryTape):
             child.ledger, child.execution, child.read = self.ledger, self.execution, self.read
+            child.code = self.code
             child.recomputed, child.region = self.recomputed, self.region
             child.mixture = self.mixture
             # an inline module keeps the path of its caller and begins no region
@@ -139,6 +142,7 @@ class MemoryTape(InPeriods):
         costs = self.execution.records and self.ledger.follows
         answer = self._answer(op, shapes, grads, trained=trained, costs=costs)
         row, grad = self._row(op, shapes, answer, group), self.records and answer.grad
+        op = self.code(op, row.group)
         call = self._call(op, xs, trained=trained and bool(row.weights))
         workspace = space_of(op, call, row.inputs) if self.ledger.follows else NO_WORKSPACE
         memory = self.read(op, call, row.inputs, alive=workspace.running is None)
@@ -166,7 +170,7 @@ class MemoryTape(InPeriods):
     ) -> Tensor:
         """The op's weight; its storage counts with the weights."""
         tensor = super().weight(op, *xs, group=group, trained=trained, which=which)
-        width, path = self.execution.width, join(self.path, op.name)
+        width, path = self._weight_width(self.code(op, group)), join(self.path, op.name)
         value = Value(f"{path}.{which}", 0, prod(tensor.value.shape) * width)
         return Tensor(self, tensor.value._replace(place=Placement(None, width, value)))
 
@@ -248,7 +252,7 @@ class MemoryTape(InPeriods):
             inputs=tuple([x.value.place.value if x.value.grad and x.value.place else None for x in xs]),
             outputs=tuple([place.value for place in run.places if place.value is not None]),
             kept=tuple([storage.record for storage in kept.values()]),
-            weight_gradients=self._weight_gradients(call, row),
+            weight_gradients=self._weight_gradients(op, call, row),
             workspace=space,
             region=region,
             alive_again=self._alive_again(alive + space.running, kept),
@@ -270,11 +274,16 @@ class MemoryTape(InPeriods):
         region.kept.update({key: storage.record for key, storage in kept.items() if key not in saved})
         return maximum(before, region.alive(saved))
 
-    def _weight_gradients(self, call: Call, row: Row) -> Number:
+    def _weight_gradients(self, op: Op, call: Call, row: Row) -> Number:
         """Bytes of the gradients of the row's own weights, of all experts that have them."""
         if not call.trained:
             return 0
-        return row.unit_params * self.execution.width * (1 if call.n_experts is None else call.n_experts)
+        return row.unit_params * self._weight_width(op) * (1 if call.n_experts is None else call.n_experts)
+
+    def _weight_width(self, op: Op) -> Number:
+        """Bytes of an element of an operation's weights."""
+        dtype = weights_type(op)
+        return self.execution.width if dtype is None else dtype.itemsize
 
     def _summed_bias(self, op: Op, call: Call, row: Row) -> Number:
         """Bytes of the row's bias where its gradient is summed up on its own, else 0."""

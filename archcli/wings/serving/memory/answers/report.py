@@ -36,6 +36,7 @@ OF_ENGINE = (
     "as {title} runs the model: its cache, chunks and fused kernels (`archcli engines {name}`), and kernels "
     "of torch 2.13 elsewhere."
 )
+OF_TRAINER = "as {title} {version} runs the model (`archcli trainers {name}`), by kernels of torch 2.13."
 BEYOND = "Memory beyond the model is not part of it."
 WIRED = 1.08
 """What a Mac can give above Metal's share by default, of 512 GB as of 16; the rest is macOS's."""
@@ -124,7 +125,10 @@ def _report(
 
 def _convention(question: MemoryQuestion) -> str:
     """What the peak is, and what runs the model."""
-    engine = question.settings.engine or NO_ENGINE
+    engine, trainer = question.settings.engine or NO_ENGINE, question.settings.trainer
+    if trainer is not None:
+        named = {"name": trainer.name, "title": trainer.title, "version": trainer.version}
+        return f"{PEAK} {OF_TRAINER.format(**named)} {BEYOND}"
     served = question.settings.phase in CACHING and engine.name != NO_ENGINE.name
     return f"{PEAK} {OF_ENGINE.format(name=engine.name, title=engine.title) if served else OF_TORCH} {BEYOND}"
 
@@ -170,7 +174,8 @@ def _inputs(question: MemoryQuestion) -> Record:
         **{name: getattr(settings, name) for name in names},
         "dtype": question.model.stored_as or settings.dtype,
         **of_engine,
-        **({"gradients": settings.gradients or settings.dtype} if train else {}),
+        **({"gradients": settings.gradients or settings.trained or settings.dtype} if train else {}),
+        **({} if settings.trainer is None else {"trainer": settings.trainer.name}),
         "seq_len": settings.tokens(question.model),
         "source_len": question.model.source_length(settings.source(question.model)),
         "plan": plan.inputs(),
@@ -247,6 +252,8 @@ def _moments(rank: RankPeak) -> Iterator[Record]:
 
 def _notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -> Iterator[str]:
     yield from question_notes(question)
+    if question.settings.trainer is not None:
+        yield from question.settings.trainer.not_compared(question.answer().largest.traced.rows)
     if "towers" in totals:
         from archcli.wings.serving.memory.answers.beside_towers import tower_notes  # of towers alone
 

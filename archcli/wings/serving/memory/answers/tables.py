@@ -40,6 +40,7 @@ def _parts(question: MemoryQuestion) -> Iterator[str]:
     yield stored_in_words(question.model, settings.dtype)
     if settings.phase == "train":
         yield settings.optimizer
+    yield from _trainer_part(settings)
     for name in ("attention", "backend", "recompute", "loss", "grad_accum"):
         value = getattr(settings, name)
         if value != getattr(DEFAULTS, name):
@@ -54,6 +55,11 @@ def _parts(question: MemoryQuestion) -> Iterator[str]:
         yield plan_in_words(question.plan)
     if question.device is not None:
         yield f"{'in' if question.device.stated else 'on'} {device_in_words(question.device)}"
+
+
+def _trainer_part(settings: MemorySettings) -> Iterator[str]:
+    if settings.trainer is not None:
+        yield f"{settings.trainer.name} {settings.trainer.version.partition(' ')[0]}"
 
 
 def _serving_parts(settings: MemorySettings) -> Iterator[str]:

@@ -34,6 +34,8 @@ def margin_bytes(question: MemoryQuestion, answer: MemoryAnswer) -> int:
         return 0
     if settings.phase != "train":
         return engine.margin if engine.serves else 0
+    if settings.trainer is not None and settings.trainer.reserved:
+        return int(settings.trainer.reserved * peak)
     if question.model.lora is None:
         return int(engine.training_margin * peak)
     return int(engine.adapters_margin * (peak - held_bytes(answer.largest.peak.parts)))
@@ -76,5 +78,7 @@ def tight_note(question: MemoryQuestion, answer: MemoryAnswer) -> str:
 def margin_in_words(question: MemoryQuestion) -> str:
     """`what vLLM was seen to take beyond the count`."""
     settings = question.settings
+    if settings.trainer is not None and settings.trainer.reserved:
+        return "what torch's allocator was seen to reserve beyond the count"
     who = "trainers were" if settings.phase == "train" else f"{(settings.engine or NO_ENGINE).title} was"
     return f"what {who} seen to take beyond the count"

@@ -291,6 +291,42 @@ class AdamW8bit(Optimizer):
         return minimum(tensor.elements // self.smallest, 1)
 
 
+class PagedAdamW8bit(AdamW8bit):
+    """AdamW8bit whose moments bitsandbytes keeps in memory that the driver pages to the host.
+
+    Tensors below 100,000 elements stay on the device, and so do scales and tables
+    (`get_state_buffer` of bitsandbytes' optimizer.py).
+    """
+
+    smallest_paged: ClassVar[int] = 100_000
+
+    def tensor_bytes(self, tensor: TrainedTensor) -> Number:
+        return super().tensor_bytes(tensor) - self._paged(tensor)
+
+    def host_bytes(self, tensor: TrainedTensor) -> Number:
+        return self._paged(tensor)
+
+    def _paged(self, tensor: TrainedTensor) -> Number:
+        """Bytes of both moments of a tensor that is large enough, without their scales."""
+        return 2 * tensor.elements * minimum(tensor.elements // self.smallest_paged, 1)
+
+
+class PagedAdamW(AdamW):
+    """AdamW with both moments in fp32, in memory that the driver pages to the host: bitsandbytes' 32 bits."""
+
+    host_step = 0
+
+    def tensor_bytes(self, tensor: TrainedTensor) -> Number:
+        return 2 * FP32 * tensor.elements - self.host_bytes(tensor)
+
+    def host_bytes(self, tensor: TrainedTensor) -> Number:
+        paged = minimum(tensor.elements // PagedAdamW8bit.smallest_paged, 1)
+        return 2 * FP32 * tensor.elements * paged
+
+    def temporaries(self, tensors: Sequence[TrainedTensor]) -> Number:
+        return 0
+
+
 @dataclass(frozen=True, slots=True)
 class Muon(Optimizer):
     """Momentum, orthogonalized by Newton-Schulz iterations, for the matrices of layers. arXiv:2502.16982.
@@ -338,6 +374,8 @@ OPTIMIZERS: dict[str, Optimizer] = {
     "adam8bit": AdamW8bit(),
     "muon": Muon(AdamW()),
     "adamw-mixed-fused": AdamWMixedFused(),
+    "paged-adam8bit": PagedAdamW8bit(),
+    "paged-adamw": PagedAdamW(),
 }
 ON_CPU: dict[str, Optimizer] = {"adamw": AdamWLoop(), "muon": Muon(AdamWLoop())}
 """Optimizers whose step differs on a CPU; there host and device are one, and both count as memory."""

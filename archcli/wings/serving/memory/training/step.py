@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from archcli.arith import Number, prod
+from archcli.arith import Number, prod, to_bytes
 from archcli.errors import ArchError
 from archcli.graph import OpClass, Row, Tensor, tree_map
 from archcli.measure.passes import shape_pass
@@ -19,7 +19,10 @@ from archcli.measure.weights.stored_bytes import packed_parts, weight_bytes
 from archcli.modules import Model
 from archcli.modules.spec.base import substitute
 from archcli.modules.spec.kinds import kind_of
-from archcli.wings.serving.launches.memory.storage import Moment
+from archcli.modules.spec.trace import ADAPTERS
+from archcli.wings.serving.launches.memory.storage import Moment, Step
+from archcli.wings.serving.launches.memory.trainer import HELD
+from archcli.wings.serving.launches.memory.written import ARCHCLI
 from archcli.wings.serving.memory.plan import ONE_DEVICE
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.shares import Place
@@ -92,7 +95,8 @@ def training_step(
     known = known or TracedModel(model)
     held = held or held_alone(model, settings, known)
     traced = traced or known.once(_pass_settings(model, settings), lambda: _trace(model, settings))
-    return TrainingStep(traced, held, tuple(_moments(model, traced, parse_loss(settings.loss), held)))
+    moments = _moments(model, traced, parse_loss(settings.loss), held)
+    return TrainingStep(traced, held, tuple(_by_trainer(moments, traced, model, settings)))
 
 
 def _pass_settings(model: Model, settings: MemorySettings) -> MemorySettings:
@@ -113,6 +117,7 @@ def _trace(model: Model, settings: MemorySettings) -> TracedPass:
         settings.request(model),
         settings.execution(),
         recomputed(settings.recompute),
+        code=ARCHCLI if settings.trainer is None else settings.trainer.code(model),
     )
 
 
@@ -121,17 +126,54 @@ def held_alone(model: Model, settings: MemorySettings, known: TracedModel | None
     known = known or TracedModel(model)
     rows = known.once("trained rows", lambda: shape_pass(model, settings.request(model)).rows)
     summed = settings.gradient_width
-    tensors = tuple(trained_tensors(rows, settings.width, summed))
+    tensors = tuple(trained_tensors(rows, int(settings.trained_width), summed))
     gradients = sum((tensor.elements * summed * tensor.count for tensor in tensors), 0)
     state = optimizer(settings.optimizer, settings.backend).state(tensors)
-    weights = weight_bytes(model, rows, settings.dtype)
+    weights = weight_bytes(model, rows, settings.dtype) + _wider(rows, model, settings)
     return Held(weights, gradients, state, accumulates=ONE_DEVICE.sums_gradients(settings))
+
+
+def _wider(rows: Iterable[Row], model: Model, settings: MemorySettings) -> Number:
+    """Bytes by which adapters are larger than in the type of the weights beside them."""
+    rest = model.quantization.rest if model.quantization else None
+    more = settings.trained_width - to_bytes(1, rest or settings.dtype)
+    return more * sum(row.params for row in rows if row.group == ADAPTERS) if settings.trained else 0
 
 
 def _moments(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Iterator[MemoryMoment]:
     """The moments of forward, loss, backward and the optimizer's step."""
     yield from _passes(model, traced, form, held)
     yield optimizer_moment(held)
+
+
+def _by_trainer(
+    moments: Iterable[MemoryMoment], traced: TracedPass, model: Model, settings: MemorySettings
+) -> Iterator[MemoryMoment]:
+    """The moments with what a trainer's loop holds: casts of weights, and logits until it has others."""
+    trainer = settings.trainer
+    if trainer is None:
+        yield from moments
+        return
+    output = first_tensor(traced.output)
+    holds = trainer.outputs == HELD and not _ends_before_head(model, settings)
+    logits = prod(output.shape) * output.value.place.width if holds else 0
+    # a scope of torch.autocast, which the first moment of the loss is still in, keeps its casts of weights
+    casts = _cast_bytes(traced) if trainer.autocast and settings.trained_width > HALF else 0
+    for moment in moments:
+        yield moment._replace(
+            temporaries=moment.temporaries + logits + (casts if moment.stage == "loss" else 0)
+        )
+        casts = 0 if moment.stage == "loss" else casts
+
+
+def _cast_bytes(traced: TracedPass) -> Number:
+    """Bytes of the weights of recomputed products in 16 bits; casts of others are kept for the backward."""
+    steps = (step for step in traced.ledger.steps if step.region is not None and _is_trained(step))
+    return sum(HALF * step.row.params for step in steps)
+
+
+def _is_trained(step: Step) -> bool:
+    return _multiplies(step.row) and bool(step.weight_gradients != 0)
 
 
 def optimizer_moment(held: Held) -> MemoryMoment:
@@ -236,10 +278,15 @@ def _losses(model: Model, traced: TracedPass, form: LossForm, output: Tensor) ->
     tokens = prod(before)
     if not form.has_head:
         # the output are the logits
-        yield from plain(HeadSizes(tokens, last, 0, width, tied=False))
+        logits = width if output.value.place is None else output.value.place.width
+        yield from plain(HeadSizes(tokens, last, 0, logits, tied=False))
         return
     sizes = HeadSizes(tokens, model.vocab_size, last, width, model.embedding.tied, _trains_head(model))
     yield from chunked(sizes, form.chunks) if form.kind == "chunked" else fused(sizes)
+
+
+HALF = 2
+"""Bytes of a number in 16 bits."""
 
 
 def first_tensor(tree: Any) -> Tensor:

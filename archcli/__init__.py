@@ -12,7 +12,7 @@
     summary, rows              any torch.nn.Module of yours, by its modules; count_… and profile take one, too
     scale                      a family at another size, or for a budget of training
     formula, sweep             closed forms with sympy; which of a million shapes meet conditions, with numpy
-    presets, families, devices, engines, design_rules, yaml_schema    what archcli knows
+    presets, families, devices, engines, trainers, design_rules, yaml_schema    what archcli knows
     list, rules, rule, schema  the same functions by the names of the commands
     register                   a kind of your own, for YAML files to name
 

@@ -30,11 +30,12 @@ from archcli.wings.running.api.profile import profile as profile
 from archcli.wings.running.api.verify import verify as verify
 from archcli.wings.serving.api.bench import bench as bench
 from archcli.wings.serving.api.devices import devices as devices
-from archcli.wings.serving.api.engines import engines as engines
 from archcli.wings.serving.api.fit import fit as fit
 from archcli.wings.serving.api.memory import count_memory as count_memory
 from archcli.wings.serving.api.memory import count_memory as memory
 from archcli.wings.serving.api.predict import predict as predict
+from archcli.wings.serving.api.programs.engines import engines as engines
+from archcli.wings.serving.api.programs.trainers import trainers as trainers
 from archcli.wings.shapes.api.explain import explain as explain
 from archcli.wings.shapes.api.explain import formula as formula
 from archcli.wings.shapes.api.scale import scale as scale
@@ -83,6 +84,7 @@ __all__ = [
     "summary",
     "survey",
     "sweep",
+    "trainers",
     "verify",
     "yaml_schema",
 ]

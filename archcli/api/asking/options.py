@@ -165,16 +165,21 @@ Backend = Annotated[KernelBackend, Option("Whose kernels run.")]
 Recompute = Annotated[
     str,
     Option(
-        "What backward recomputes: none, attention, layer, or a pattern such as layers.*.ffn; keep:PATTERN "
-        "leaves out operations in it.",
+        "What backward recomputes: none, attention, layer, or a pattern, layers.*.ffn; keep:PATTERN leaves "
+        "operations out.",
         metavar="WHAT",
         completes="recomputes",
     ),
 ]
-Optimizer = Annotated[
-    str,
+OPTIMIZERS = (
+    "adamw and adamw-mixed, also -fused; sgd, sgd-momentum, adafactor, muon, adam8bit; paged-adam8bit, "
+    "paged-adamw."
+)
+Optimizer = Annotated[str, Option(OPTIMIZERS, metavar="NAME", completes="optimizers")]
+ChosenOptimizer = Annotated[
+    str | None,
     Option(
-        "adamw, adamw-fused, adamw-mixed, adamw-mixed-fused, sgd, sgd-momentum, adafactor, adam8bit or muon.",
+        f"{OPTIMIZERS} [default: the trainer's, else adamw-mixed]",
         metavar="NAME",
         completes="optimizers",
     ),

@@ -291,6 +291,11 @@ def engines(incomplete: str) -> list[str]:
     return _offered(optional("serving.engines", tuple)(), incomplete)
 
 
+def trainers(incomplete: str) -> list[str]:
+    """Trainers by name."""
+    return _offered(optional("serving.trainers", tuple)(), incomplete)
+
+
 def torch_devices(incomplete: str) -> list[str]:
     """Devices that torch runs on."""
     return _offered(("cpu", "cuda"), incomplete)

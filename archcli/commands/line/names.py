@@ -20,7 +20,18 @@ GROUPS = {
     "Measure": ("profile", "plot", "verify", "bench"),
     "Draw": ("draw", "report"),
     "Serve": ("mcp",),
-    "Look": ("list", "survey", "show", "summary", "explain", "families", "devices", "engines", "schema"),
+    "Look": (
+        "list",
+        "survey",
+        "show",
+        "summary",
+        "explain",
+        "families",
+        "devices",
+        "engines",
+        "trainers",
+        "schema",
+    ),
 }
 """The subcommands by group, in the order of the list; also those of wings that are not here."""
 HELP = {
@@ -61,6 +72,7 @@ COMMANDS_MEANT = {
     **dict.fromkeys(("config", "cat", "print", "info"), "show"),
     **dict.fromkeys(("gpu", "gpus", "hardware"), "devices"),
     **dict.fromkeys(("engine", "servers", "runtimes"), "engines"),
+    **dict.fromkeys(("trainer", "finetune", "frameworks"), "trainers"),
     **dict.fromkeys(("formula", "derive"), "explain"),
     **dict.fromkeys(("fits", "recommend", "run", "choose"), "fit"),
     **dict.fromkeys(("search", "grid"), "sweep"),

@@ -171,6 +171,11 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
         "archcli engines vllm": "One, with its settings.",
         "archcli engines llamacpp --json": "The same for a program.",
     },
+    "trainers": {
+        "archcli trainers": "All trainers.",
+        "archcli trainers peft": "One, with what it holds.",
+        "archcli trainers transformers --json": "The same for a program.",
+    },
     "schema": {
         "archcli schema": "Of an architecture in YAML.",
         "archcli schema -o archcli.schema.json": "In a file, for an editor.",

@@ -11,6 +11,7 @@ from archcli.api.asking.modules import takes_modules
 from archcli.api.asking.options import (
     Backend,
     BatchSize,
+    ChosenOptimizer,
     Chunk,
     Device,
     Engine,
@@ -18,7 +19,6 @@ from archcli.api.asking.options import (
     Gradients,
     KvDtype,
     MediaOptions,
-    Optimizer,
     Recompute,
     Size,
     SourceLen,
@@ -48,7 +48,9 @@ from archcli.wings.serving.api.known_device.machines import Machines, NodesOptio
 from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.pasted import with_commands
 from archcli.wings.serving.api.plan_options import WHOLE, Free, PlanOptions
+from archcli.wings.serving.api.programs.trainer import TrainerOptions, of_one_device
 from archcli.wings.serving.devices.engines import runs_on
+from archcli.wings.serving.launches.memory.trainer import with_method
 from archcli.wings.serving.memory.answers.question import Fit, MemoryQuestion, check_question
 from archcli.wings.serving.memory.answers.report import count_memory as count
 from archcli.wings.serving.memory.plan import DeviceMemory
@@ -97,14 +99,14 @@ MeasuredBytesOption = Annotated[str | None, Option(MEASURED, metavar="[PART:]SIZ
 
 
 DEFAULT_PHASE: MemoryPhase = "train"
-OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum", "gradients", "zero")
+OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum", "gradients", "zero", "trainer", "method")
 """Options of training alone; with one of them the answer leaves serving out."""
-SET_BY_ENGINE = {"cache_dtype", "past", "engine", "offload", "split"}
+SET_BY_ENGINE = {"cache_dtype", "past", "engine", "offload", "split", "trainer", "trained"}
 """Fields of MemorySettings that depend on several options."""
 
 
 @dataclass(frozen=True)
-class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions):
+class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions, TrainerOptions):
     """Options of `archcli memory`."""
 
     model: ModelLike
@@ -116,7 +118,7 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions):
     dtype: ComputedDtype = None
     attention: Attention = "flash"
     backend: Backend = "cuda"
-    optimizer: Optimizer = "adamw-mixed"
+    optimizer: ChosenOptimizer = None
     recompute: Recompute = "none"
     loss: Loss = "plain"
     grad_accum: GradAccum = 1
@@ -148,9 +150,16 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions):
         if self.new and phase != "serve":
             what = f"--new applies to serving only, and the phase is {phase}"
             raise ArchError(what, "ask for --phase serve, or leave --new out")
-        return part(
-            replace(self, phase=phase, dtype=self.dtype or usual), MemorySettings, omitted=SET_BY_ENGINE
-        )
+        trainer = self.chosen_trainer(phase)
+        optimizer = self.optimizer or self.usual_optimizer()
+        filled = replace(self, phase=phase, dtype=self._format or usual, optimizer=optimizer)
+        settings = part(filled, MemorySettings, omitted=SET_BY_ENGINE)
+        return replace(settings, trainer=trainer)
+
+    @property
+    def _format(self) -> str | None:
+        """The format of the weights, or the dtype; None for the usual one."""
+        return self.dtype or self.usual_format()
 
     def question(self, loaded: Model) -> MemoryQuestion:
         """The question about a loaded model."""
@@ -160,8 +169,8 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions):
             return that_runs(replace(self, **options).question(loaded))
 
         usual = COMPUTED[0] if device is None else device.usual_dtype
-        model = as_asked(loaded, self.dtype, trains=(self.phase or DEFAULT_PHASE) == "train")
-        model, settings = self.settings(usual).stored(model, usual)
+        model = as_asked(loaded, self._format, trains=(self.phase or DEFAULT_PHASE) == "train")
+        model, settings = self.settings(usual).stored(with_method(model, self.method), usual)
         settings = run_by_engine(settings, model, self.engine, self.kv_dtype, device)
         model = as_converted(model, (settings.engine or NO_ENGINE).name)
         device = share_of(device, settings.engine, self.utilization)
@@ -172,7 +181,7 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions):
             from archcli.wings.serving.memory.answers.fit import usual_plan  # of several devices alone
 
             question = replace(question, plan=usual_plan(question, device.n_devices))
-        return self.with_offload(question)
+        return self.with_offload(of_one_device(question))
 
     def serving(self, loaded: Model) -> MemoryQuestion | None:
         """The question about serving, where neither a phase nor an option of training is set; else None."""

@@ -37,7 +37,7 @@ OffloadOption = Annotated[
 Ram = Annotated[
     Size,
     Option(
-        "With --offload: the RAM that there is for it. [default: an instance's, else 64GiB]",
+        "With --offload: the RAM for it. [default: an instance's, else 64GiB]",
         metavar="SIZE",
         reads="text",
     ),
@@ -51,7 +51,7 @@ RamBandwidth = Annotated[
 BusBandwidth = Annotated[
     Size,
     Option(
-        "With --offload: the rate that copies between RAM and device reach. [default: 25GB/s]",
+        "With --offload: the rate of copies between RAM and device. [default: 25GB/s]",
         metavar="RATE",
         reads="text",
     ),

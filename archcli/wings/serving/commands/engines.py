@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archcli.commands.line.options import Form, Json, Output, asking
 from archcli.render import show
-from archcli.wings.serving.api.engines import EnginesOptions, engines
+from archcli.wings.serving.api.programs.engines import EnginesOptions, engines
 
 
 @asking(EnginesOptions)

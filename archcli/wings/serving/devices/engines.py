@@ -1,4 +1,4 @@
-"""Inference engines: the YAML files with facts on each, and with constants of its kernels."""
+"""Inference engines and trainers: the YAML files with facts on each, and with constants of kernels."""
 
 from __future__ import annotations
 
@@ -103,7 +103,24 @@ def load_engine(name: str) -> Mapping[str, Any]:
     """The facts of an engine by their names. Raises ArchError for an engine that is not known."""
     if name not in engines():
         raise ArchError(f"no engine {quote(name)}", suggest(name, engines()))
-    facts: Mapping[str, Any] = _parsed(_text(engine_file(name)), f"{name}.yaml")
+    return _facts_in(engine_file(name))
+
+
+def trainers() -> list[str]:
+    """The names of the trainers that come with archcli, in alphabetical order."""
+    return list(_names(shipped("trainers")))
+
+
+@cache
+def load_trainer(name: str) -> Mapping[str, Any]:
+    """The facts of a trainer by their names. Raises ArchError for one that is not known."""
+    if name not in trainers():
+        raise ArchError(f"no trainer {quote(name)}", suggest(name, trainers()))
+    return _facts_in(shipped("trainers") / f"{name}.yaml")
+
+
+def _facts_in(path: Path) -> Mapping[str, Any]:
+    facts: Mapping[str, Any] = _parsed(_text(path), path.name)
     return facts
 
 

@@ -115,7 +115,7 @@ def _record(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The facts of one engine as a row of the list."""
     for key in ("name", "title", "version", "source"):
         yield key, facts[key]
-    yield from ((key, _plain(facts.get(key))) for key in MEANINGS if key != "fuses")
+    yield from ((key, as_cell(facts.get(key))) for key in MEANINGS if key != "fuses")
 
 
 def _engine_report(facts: Mapping[str, Any]) -> Report:
@@ -165,10 +165,10 @@ def _facts(facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 yield {"fact": f"fuses {part}", "value": how, "meaning": "", "source": ""}
         elif key in facts:
             source = sources.get(key, "")
-            yield {"fact": key, "value": _plain(facts[key]), "meaning": meaning, "source": source}
+            yield {"fact": key, "value": as_cell(facts[key]), "meaning": meaning, "source": source}
 
 
-def _plain(value: Any) -> Any:
+def as_cell(value: Any) -> Any:
     """A value as a cell of a table: lists and mappings as text."""
     if isinstance(value, Mapping):
         if any(isinstance(places, list) for places in value.values()):

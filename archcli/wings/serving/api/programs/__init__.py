@@ -1,0 +1,1 @@
+"""Reports on programs that run or train models: engines and trainers."""

@@ -38,7 +38,7 @@ PICTURES = {
 }
 """What answers with a picture or a page, and no JSON."""
 OF_NO_MODEL = {
-    *("list", "families", "devices", "engines", "rule", "rules", "schema", "plot", "summary"),
+    *("list", "families", "devices", "engines", "trainers", "rule", "rules", "schema", "plot", "summary"),
     *("mcp", "bench"),
 }
 TORCH = {

@@ -84,7 +84,7 @@ def test_a_signature_that_is_written_out_is_that_of_its_record(function, record,
         (
             MemoryOptions,
             MemorySettings,
-            {"phase", "cache_dtype", "past", "engine", "dtype", "media", "split"},
+            {"phase", "cache_dtype", "past", "engine", "dtype", "media", "split", "optimizer", "trained"},
         ),
         (PlanOptions, Plan, set()),
         (PredictOptions, PredictSettings, {"new", "dtype", "engine"}),

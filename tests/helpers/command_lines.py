@@ -121,6 +121,8 @@ devices h100-sxm --json
 devices --where 'memory_bytes>=80e9' --json
 engines --json
 engines vllm --json
+trainers --json
+trainers peft --json
 families --json
 rules --json
 rule FFN001
@@ -266,6 +268,7 @@ list --sort nothing
 survey --no-presets
 devices nothing
 engines nothing
+trainers nothing
 bench localhost:8000 --device rtx-4090
 families gpt2
 rule

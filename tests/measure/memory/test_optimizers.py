@@ -46,6 +46,13 @@ BY_HAND = {
         0,
         0,
     ),
+    # no tensor has 100,000 elements: all of it stays on the device
+    "paged-adam8bit": (
+        2 * (3 * 48 * 128 + 100 * 100) + 2 * 4 * (3 * 24 + 40) + 2 * 4 * 3 * 128 + 2 * 256 * 4,
+        0,
+        0,
+    ),
+    "paged-adamw": (2 * 4 * N, 0, 0),
     "muon": (
         2 * 3 * 48 * 128 + 2 * 2 * (100 * 100 + 3 * 128),
         4 * 4,

@@ -1,0 +1,170 @@
+"""Memory of training with a trainer: held to bytes of its own modules, and to peaks that people measured."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import archcli
+from archcli.wings.serving.api.programs.trainer import trainer_named
+from archcli.wings.serving.devices.engines import load_trainer, trainers
+from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.training.step import training_step
+from table import every_row
+
+ROOT = Path(__file__).parents[3]
+FAMILIES = Path(__file__).parent / "trained"
+BATCH, TOKENS, HEAD, LAYERS, D_MODEL = 2, 96, 16, 3, 64
+ADAPTERS = ["lora.rank=8", "lora.targets=[all_linear]"]
+PASSES = ("forward", "loss", "backward")
+FP32, BF16, INT64 = 4, 2, 8
+
+
+def table(name):
+    with (ROOT / "benchmarks" / "measured" / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def stepped(row):
+    """The step of a row of trainer_steps.csv, whose loop drops the logits with the loss."""
+    overrides = [] if row["method"] == "full" else [*ADAPTERS]
+    overrides += ["quantization=nf4-double"] if row["method"] == "qlora" else []
+    loaded = archcli.load(FAMILIES / f"{row['family']}.json", overrides=overrides)
+    trainer = replace(trainer_named("peft"), autocast=row["autocast"], outputs="")
+    options = {"dtype": row["dtype"], "recompute": row["recompute"], "trainer": trainer}
+    settings = MemorySettings("train", BATCH, TOKENS, backend="cpu", optimizer="adamw", **options)
+    return training_step(*settings.stored(loaded))
+
+
+def named(row, step):
+    """Bytes by which the trainer's modules are known to differ, beside those of the weights.
+
+    Its rotary tables are as wide as a head, and optimizers count steps on the host, which is the device here.
+    bitsandbytes casts biases. A loss within autocast still has the hidden states, and copies of the labels.
+    """
+    in_fp32 = row["dtype"] == "fp32" or row["method"] == "qlora"
+    yield TOKENS * HEAD * (FP32 if in_fp32 else BF16)
+    yield step.held.optimizer.host
+    if row["family"] == "qwen2" and row["method"] == "qlora":
+        yield -(FP32 - BF16) * LAYERS * 8 * HEAD
+    if (row["dtype"], row["recompute"], row["autocast"]) == ("fp32", "layer", "bf16"):
+        yield BATCH * TOKENS * (D_MODEL * FP32 + 2 * INT64) + 2 * INT64
+
+
+STEPS = table("trainer_steps.csv")
+CASE = ("family", "method", "dtype", "recompute", "autocast")
+IN_BACKWARD = "qwen3-qlora-bf16-layer"
+"""Here the peak is where two gradients of a recomputed layer are added, and 27,904 bytes higher."""
+
+
+def case(row):
+    return "-".join(filter(None, (row[key] for key in CASE)))
+
+
+@every_row("row", STEPS, ids=case)
+def test_a_step_takes_the_bytes_that_the_trainers_own_modules_take(row):
+    step = stepped(row)
+    ours = max(moment.bytes for moment in step.moments if moment.stage in PASSES)
+    measured = int(row["peak"]) - int(row["weights"])
+    more = 27_904 if case(row) == IN_BACKWARD else 0
+    assert measured == ours - step.held.weights + sum(named(row, step)) + more
+
+
+PEAKS = table("trainer_peaks.csv")
+WORKSPACE = 32 * 2**20
+"""Bytes of cuBLAS, which torch allocates beside the model's tensors."""
+
+
+def asked(row):
+    overrides = [f"lora.rank={row['rank']}", f"lora.targets=[{','.join(row['targets'].split())}]"]
+    options = {name: row[name] for name in ("trainer", "method", "recompute", "optimizer", "device")}
+    sizes = {"batch_size": int(row["batch_size"]), "seq_len": int(row["seq_len"])}
+    return archcli.count_memory(archcli.load(row["model"], overrides=overrides), "train", **sizes, **options)
+
+
+def sizes_of(row):
+    return f"{row['model']}-{row['method']}-{row['batch_size']}x{row['seq_len']}-{row['recompute']}"
+
+
+@every_row("row", PEAKS, ids=sizes_of)
+def test_a_peak_on_a_gpu_is_within_2_percent(row):
+    counted = asked(row).totals["peak_bytes"] + WORKSPACE
+    assert counted / 2**30 == pytest.approx(float(row["allocated_gib"]), rel=0.02)
+
+
+def test_what_the_allocator_reserves_is_within_the_margin():
+    shares = [float(row["reserved_gib"]) * 2**30 / asked(row).totals["peak_bytes"] - 1 for row in PEAKS]
+    margin = trainer_named("peft").reserved
+    assert margin - 0.01 < max(shares) <= margin
+
+
+def test_without_a_trainer_the_count_is_that_of_archclis_modules():
+    asked_of = {"batch_size": 2, "seq_len": 512}
+    plain = archcli.count_memory("qwen2.5-0.5b", **asked_of)
+    none = archcli.count_memory("qwen2.5-0.5b", **asked_of, trainer="none")
+    assert plain.totals == none.totals
+    lora = archcli.load("qwen2.5-0.5b", overrides=["lora.rank=16", "lora.targets=[all_linear]"])
+    by_method = archcli.count_memory("qwen2.5-0.5b", method="lora", **asked_of)
+    assert by_method.totals["parts"] == archcli.count_memory(lora, **asked_of).totals["parts"]
+
+
+def test_what_a_method_sets_gives_way_to_options():
+    said = archcli.count_memory("qwen2.5-0.5b", method="qlora")
+    assert (said.inputs["dtype"], said.inputs["optimizer"]) == ("nf4-double", "paged-adam8bit")
+    options = {"method": "qlora", "dtype": "nf4", "optimizer": "adamw"}
+    loaded = archcli.load("qwen2.5-0.5b", overrides=["lora.rank=4"])
+    given = archcli.count_memory(loaded, **options)
+    assert (given.inputs["dtype"], given.inputs["optimizer"]) == ("nf4", "adamw")
+    states = [report.totals["parts"]["optimizer"] for report in (said, given)]
+    assert states[1] < states[0] * 4  # of rank 4 on q and v alone, though in 2 bytes a moment
+
+
+def test_paged_moments_of_large_tensors_are_not_on_the_device():
+    parts = {
+        name: archcli.count_memory("qwen2.5-0.5b", optimizer=name, dtype="bf16").totals["parts"]["optimizer"]
+        for name in ("adam8bit", "paged-adam8bit", "adamw", "paged-adamw")
+    }
+    assert parts["paged-adam8bit"] < 0.05 * parts["adam8bit"]
+    assert parts["paged-adamw"] < 0.01 * parts["adamw"]
+
+
+def test_the_report_says_whose_modules_run():
+    report = archcli.count_memory("qwen2.5-7b", "train", trainer="peft", method="qlora", device="rtx-4080")
+    assert "peft 0.21" in report.title
+    assert "archcli trainers peft" in report.convention
+    assert report.inputs["trainer"] == "peft"
+    assert not any(note.startswith("Not compared") for note in report.notes)
+    mixture = archcli.count_memory("qwen3-30b-a3b", "train", trainer="peft", method="qlora", seq_len=512)
+    assert any(note.startswith("Not compared with transformers with PEFT") for note in mixture.notes)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"trainer": "nothing"}, "no trainer 'nothing'"),
+        ({"trainer": "transformers", "method": "qlora"}, "has no method qlora"),
+        ({"trainer": "peft", "phase": "serve"}, "is of training"),
+        ({"method": "lora", "phase": "prefill"}, "is of training"),
+        ({"trainer": "peft", "dp": 2}, "is known of one device"),
+    ],
+)
+def test_refused(options, what):
+    with pytest.raises(archcli.ArchError, match=what) as caught:
+        archcli.count_memory("qwen2.5-0.5b", **{"phase": "train", **options})
+    assert caught.value.problems[0].hint
+
+
+def test_full_training_of_a_model_with_adapters_is_refused():
+    loaded = archcli.load("qwen2.5-0.5b", overrides=["lora.rank=4"])
+    with pytest.raises(archcli.ArchError, match="the model has adapters"):
+        archcli.count_memory(loaded, "train", method="full")
+
+
+@pytest.mark.parametrize("name", trainers())
+def test_the_facts_of_each_trainer(name):
+    report, facts = archcli.trainers(name), load_trainer(name)
+    assert {row["fact"] for row in report.rows} <= {*facts}
+    sources = facts["sources"]
+    assert {*sources} <= {*facts}
+    assert name in {row["name"] for row in archcli.trainers().rows}

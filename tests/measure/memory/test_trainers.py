@@ -76,15 +76,19 @@ WORKSPACE = 32 * 2**20
 """Bytes of cuBLAS, which torch allocates beside the model's tensors."""
 
 
+ASKED = ("trainer", "method", "dtype", "recompute", "optimizer", "device", "attention")
+
+
 def asked(row):
     overrides = [f"lora.rank={row['rank']}", f"lora.targets=[{','.join(row['targets'].split())}]"]
-    options = {name: row[name] for name in ("trainer", "method", "recompute", "optimizer", "device")}
+    options = {name: row[name] for name in ASKED}
     sizes = {"batch_size": int(row["batch_size"]), "seq_len": int(row["seq_len"])}
     return archcli.count_memory(archcli.load(row["model"], overrides=overrides), "train", **sizes, **options)
 
 
 def sizes_of(row):
-    return f"{row['model']}-{row['method']}-{row['batch_size']}x{row['seq_len']}-{row['recompute']}"
+    run = (row[key] for key in ("model", "method", "device", "batch_size", "seq_len", "recompute"))
+    return "-".join(run)
 
 
 @every_row("row", PEAKS, ids=sizes_of)
@@ -94,7 +98,8 @@ def test_a_peak_on_a_gpu_is_within_2_percent(row):
 
 
 def test_what_the_allocator_reserves_is_within_the_margin():
-    shares = [float(row["reserved_gib"]) * 2**30 / asked(row).totals["peak_bytes"] - 1 for row in PEAKS]
+    known = [row for row in PEAKS if row["reserved_gib"]]
+    shares = [float(row["reserved_gib"]) * 2**30 / asked(row).totals["peak_bytes"] - 1 for row in known]
     margin = trainer_named("peft").reserved
     assert margin - 0.01 < max(shares) <= margin
 

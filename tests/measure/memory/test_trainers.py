@@ -160,6 +160,15 @@ def test_refused(options, what):
     assert caught.value.problems[0].hint
 
 
+@pytest.mark.parametrize(
+    ("name", "nearest"), [("llama-factory", "peft"), ("trl", "peft"), ("HF", "transformers")]
+)
+def test_a_trainer_that_is_not_known_names_the_nearest(name, nearest):
+    with pytest.raises(archcli.ArchError, match="no trainer") as caught:
+        archcli.count_memory("qwen2.5-0.5b", "train", trainer=name)
+    assert caught.value.problems[0].hint == f"the nearest is {nearest}"
+
+
 def test_full_training_of_a_model_with_adapters_is_refused():
     loaded = archcli.load("qwen2.5-0.5b", overrides=["lora.rank=4"])
     with pytest.raises(archcli.ArchError, match="the model has adapters"):

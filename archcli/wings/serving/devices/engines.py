@@ -42,6 +42,11 @@ NEAREST = {
     "tensorrt-edge-llm": "trtllm",
 }
 """Engines that archcli does not know, and the nearest that it knows."""
+NEAREST_TRAINERS = {
+    **dict.fromkeys(("trl", "axolotl", "llamafactory", "unsloth", "autotrain", "bitsandbytes"), "peft"),
+    **dict.fromkeys(("hf", "huggingface", "accelerate", "trainer"), "transformers"),
+}
+"""Trainers that archcli does not know, and the nearest that it knows."""
 KernelEntries = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
 """Constants of kernels by device and by operation, such as attention_prefill."""
 Speeds = Mapping[str, Mapping[str, Any]]
@@ -115,7 +120,9 @@ def trainers() -> list[str]:
 def load_trainer(name: str) -> Mapping[str, Any]:
     """The facts of a trainer by their names. Raises ArchError for one that is not known."""
     if name not in trainers():
-        raise ArchError(f"no trainer {quote(name)}", suggest(name, trainers()))
+        nearest = NEAREST_TRAINERS.get(_key(name))
+        hint = f"the nearest is {nearest}" if nearest else suggest(name, trainers())
+        raise ArchError(f"no trainer {quote(name)}", hint)
     return _facts_in(shipped("trainers") / f"{name}.yaml")
 
 

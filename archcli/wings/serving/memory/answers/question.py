@@ -186,7 +186,7 @@ ENGINES = (
 DDP = "dp without zero is DDP with gradient_as_bucket_view, which holds no second copy of the gradients."
 NO_HEAD = "The model has no head: the backward begins at its hidden states, and no loss is counted."
 UNTRAINED = (
-    "Quantized weights are not trained: their gradients and states count as if they were; --set lora.rank=16 "
+    "Quantized weights are not trained: their gradients and states count as if they were; --method qlora "
     "trains adapters beside them."
 )
 SHOWN = 3

@@ -37,6 +37,7 @@ OF_ENGINE = (
     "of torch 2.13 elsewhere."
 )
 OF_TRAINER = "as {title} {version} runs the model (`archcli trainers {name}`), by kernels of torch 2.13."
+PEFT = "`--trainer peft` counts what modules of transformers and PEFT hold, which is more."
 BEYOND = "Memory beyond the model is not part of it."
 WIRED = 1.08
 """What a Mac can give above Metal's share by default, of 512 GB as of 16; the rest is macOS's."""
@@ -252,6 +253,8 @@ def _moments(rank: RankPeak) -> Iterator[Record]:
 
 def _notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -> Iterator[str]:
     yield from question_notes(question)
+    if question.settings.phase == "train" and question.settings.trainer is None and question.model.lora:
+        yield PEFT
     if question.settings.trainer is not None:
         yield from question.settings.trainer.not_compared(question.answer().largest.traced.rows)
     if "towers" in totals:

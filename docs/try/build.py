@@ -34,7 +34,7 @@ RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.
 COUNTED = ("pyodide.asm.wasm", "python_stdlib.zip")
 """Files of Pyodide whose bytes the worker sees arriving; the others are imported as modules."""
 
-DATA = ("presets", "devices", "engines")
+DATA = ("presets", "devices", "engines", "trainers")
 SYMBOLIC = ("sympy", "mpmath")
 NOT_RUN = {"__pycache__", "tests", "benchmarks"}
 BUILD = 'const BUILD = { cache: "", files: [] };'

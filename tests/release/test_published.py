@@ -32,6 +32,7 @@ PACKED = (
     "presets",
     "devices",
     "engines",
+    "trainers",
     "LICENSE",
     "README.md",
     "CHANGELOG.md",

@@ -117,6 +117,7 @@ def test_without_a_trainer_the_count_is_that_of_archclis_modules():
 def test_what_a_method_sets_gives_way_to_options():
     said = archcli.count_memory("qwen2.5-0.5b", method="qlora")
     assert (said.inputs["dtype"], said.inputs["optimizer"]) == ("nf4-double", "paged-adam8bit")
+    assert "qlora: adapters of rank 16 on all_linear, weights in nf4-double, paged-adam8bit." in said.notes
     options = {"method": "qlora", "dtype": "nf4", "optimizer": "adamw"}
     loaded = archcli.load("qwen2.5-0.5b", overrides=["lora.rank=4"])
     given = archcli.count_memory(loaded, **options)
@@ -152,6 +153,7 @@ def test_the_report_says_whose_modules_run():
         ({"trainer": "peft", "phase": "serve"}, "is of training"),
         ({"method": "lora", "phase": "prefill"}, "is of training"),
         ({"trainer": "peft", "dp": 2}, "is known of one device"),
+        ({"trainer": "peft", "method": "lora", "dtype": "int8"}, "beside weights in int8 is not known"),
     ],
 )
 def test_refused(options, what):
@@ -169,6 +171,12 @@ def test_a_trainer_that_is_not_known_names_the_nearest(name, nearest):
     assert caught.value.problems[0].hint == f"the nearest is {nearest}"
 
 
+def test_adapters_are_of_peft():
+    loaded = archcli.load("qwen2.5-0.5b", overrides=["lora.rank=4"])
+    with pytest.raises(archcli.ArchError, match="trains no adapters"):
+        archcli.count_memory(loaded, "train", trainer="transformers")
+
+
 def test_full_training_of_a_model_with_adapters_is_refused():
     loaded = archcli.load("qwen2.5-0.5b", overrides=["lora.rank=4"])
     with pytest.raises(archcli.ArchError, match="the model has adapters"):
@@ -178,7 +186,7 @@ def test_full_training_of_a_model_with_adapters_is_refused():
 @pytest.mark.parametrize("name", trainers())
 def test_the_facts_of_each_trainer(name):
     report, facts = archcli.trainers(name), load_trainer(name)
-    assert {row["fact"] for row in report.rows} <= {*facts}
-    sources = facts["sources"]
-    assert {*sources} <= {*facts}
+    about = {"name", "title", "version", "source", "sources"}
+    assert {row["fact"] for row in report.rows} == {*facts} - about
+    assert {*facts["sources"]} <= {*facts}
     assert name in {row["name"] for row in archcli.trainers().rows}

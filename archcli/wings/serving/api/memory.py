@@ -217,7 +217,7 @@ def memory_report(
     settings = question.settings
     engine = settings.engine or NO_ENGINE
     notes = version_notes(engine, question.model, settings.cache_dtype, question.device)
-    report = replace(report, notes=(*report.notes, *notes))
+    report = replace(report, notes=(*options.method_notes(question), *report.notes, *notes))
     return subject.named(with_commands(report, "memory", subject, options), options)
 
 

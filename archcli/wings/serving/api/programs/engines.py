@@ -119,7 +119,7 @@ def _record(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _engine_report(facts: Mapping[str, Any]) -> Report:
-    rows = list(_facts(facts))
+    rows = list(fact_rows(facts, MEANINGS))
     about = {"name": facts["name"], "source": f"engine {facts['name']}"}
     notes = (f"{facts['title']} {facts['version']}: {facts['source']}", *_measured(facts["name"]))
     totals = {"facts": len(rows), "version": facts["version"], "source": facts["source"]}
@@ -156,10 +156,10 @@ def _measured(name: str) -> Iterator[str]:
         yield f"kernels measured on {', '.join(sorted(load_kernels(name)))}"
 
 
-def _facts(facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A record for each fact; `fuses` has one for each fused part."""
+def fact_rows(facts: Mapping[str, Any], meanings: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """A record for each fact with a meaning; `fuses` has one for each fused part."""
     sources = facts.get("sources", {})
-    for key, meaning in MEANINGS.items():
+    for key, meaning in meanings.items():
         if key == "fuses":
             for part, how in facts["fuses"].items():
                 yield {"fact": f"fuses {part}", "value": how, "meaning": "", "source": ""}

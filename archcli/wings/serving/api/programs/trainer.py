@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -42,6 +43,15 @@ class TrainerOptions:
             (trainer or NO_TRAINER).check(self.method)
         return trainer
 
+    def method_notes(self, question: MemoryQuestion) -> Iterator[str]:
+        """What the method makes of the model, where adapters are trained."""
+        lora, settings = question.model.lora, question.settings
+        if self.method is None or lora is None:
+            return
+        stored = question.model.stored_as or settings.dtype
+        adapters = f"adapters of rank {lora.rank} on {', '.join(lora.targets)}"
+        yield f"{self.method}: {adapters}, weights in {stored}, {settings.optimizer}."
+
     def usual_format(self) -> str | None:
         """The format of the weights by the method; None for that of a training step."""
         return PACKED if self.method == QLORA else None
@@ -74,4 +84,5 @@ def of_one_device(question: MemoryQuestion) -> MemoryQuestion:
     if question.model.towers:
         what = f"what {trainer.title} holds is known of language models alone"
         raise ArchError(what, "leave --trainer out for archcli's modules")
+    trainer.check_model(question.model)
     return question

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from archcli.api.asking.question import Option, asks
 from archcli.measure.report import Column, Report, Table
-from archcli.wings.serving.api.programs.engines import FACTS, as_cell
+from archcli.wings.serving.api.programs.engines import FACTS, as_cell, fact_rows
 from archcli.wings.serving.devices.engines import load_trainer
 from archcli.wings.serving.devices.engines import trainers as names_of_trainers
 
@@ -25,11 +25,15 @@ MEANINGS = {
     "adapters": "of adapters beside weights in 16 bits",
     "packed_adapters": "of adapters beside packed weights",
     "outputs": "held: logits live until the next step has its own",
+    "reserved": "what torch's allocator was seen to reserve beyond the count, as a share of it",
+    "compared": "families whose peaks equal its own to the byte",
     "loss": "",
     "optimizer": "its default",
     "arguments": "its own names of what archcli asks",
 }
 """Facts of a trainer in the order of their table, with the meaning where the name is not enough."""
+UNITS = {"reserved": "share"}
+"""Units of facts that are no text."""
 COLUMNS = (
     Column("name", "trainer"),
     Column("title", "title", minor=True),
@@ -67,7 +71,7 @@ def _list_report() -> Report:
 
 
 def _trainer_report(facts: Mapping[str, Any]) -> Report:
-    rows = list(_facts(facts))
+    rows = list(fact_rows(facts, MEANINGS))
     about = {"name": facts["name"], "source": f"trainer {facts['name']}"}
     totals = {"facts": len(rows), "version": facts["version"], "source": facts["source"]}
     return Report(
@@ -77,15 +81,7 @@ def _trainer_report(facts: Mapping[str, Any]) -> Report:
         CONVENTION,
         totals,
         rows,
-        (Table("", FACTS, [{**row, "unit": "text"} for row in rows]),),
+        (Table("", FACTS, [{**row, "unit": UNITS.get(row["fact"], "text")} for row in rows]),),
         (f"{facts['title']} {facts['version']}: {facts['source']}",),
         headline=f"{facts['title']} {facts['version']}",
     )
-
-
-def _facts(facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    sources = facts.get("sources", {})
-    for key, meaning in MEANINGS.items():
-        if key in facts:
-            source = sources.get(key, "")
-            yield {"fact": key, "value": as_cell(facts[key]), "meaning": meaning, "source": source}

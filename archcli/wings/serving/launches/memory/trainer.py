@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from archcli.errors import ArchError, either
-from archcli.graph import Op, Row
+from archcli.graph import Row
 from archcli.modules import Model
 from archcli.modules.adapters.lora import EVERY, LoRA
 from archcli.modules.models.layers import folded_path
@@ -18,6 +18,8 @@ from archcli.wings.serving.launches.memory.written import Code
 FULL, LORA, QLORA = "full", "lora", "qlora"
 METHODS = (FULL, LORA, QLORA)
 """Methods of training: of all weights, of adapters, and of adapters beside packed weights."""
+PACKED_BY_BITSANDBYTES = ("nf4", "nf4-double")
+"""Formats of packed weights that a trainer's products were compared with."""
 RANK = 16
 """The rank of adapters where none is stated."""
 HELD, STEPS = "held", "steps"
@@ -69,6 +71,17 @@ class Trainer:
         if method not in self.methods:
             raise ArchError(f"{self.title} has no method {method}", f"--method {either(self.methods)}")
 
+    def check_model(self, model: Model) -> None:
+        """Raise ArchError for adapters, or a form of packed weights, that it was not compared with."""
+        if model.lora is None:
+            return
+        if LORA not in self.methods:
+            raise ArchError(f"{self.title} trains no adapters", "--trainer peft")
+        packed = model.quantization
+        if packed is not None and packed.format not in PACKED_BY_BITSANDBYTES and self.rest:
+            what = f"what {self.title} holds beside weights in {model.stored_as or 'a form of their own'}"
+            raise ArchError(f"{what} is not known", f"--dtype {either(PACKED_BY_BITSANDBYTES)}")
+
     def held(self, model: Model) -> tuple[Model, str]:
         """A model whose weights are in the types that it holds them in, and the type of those that train.
 
@@ -83,7 +96,7 @@ class Trainer:
 
     def not_compared(self, rows: Iterable[Row]) -> Iterator[str]:
         """A note on operations that were not compared with its own, if there are any."""
-        others = [folded_path(row.path) for row in rows if not _is_compared(row.op)]
+        others = [folded_path(row.path) for row in rows if not _is_compared(row)]
         if self.norms == STEPS and others:
             named = ", ".join([*dict.fromkeys(others)][:SHOWN])
             yield f"Not compared with {self.title}, and counted as archcli runs it: {named}."
@@ -95,8 +108,10 @@ COMPARED = (Add, Attend, Activate, Linear, Lookup, Multiply, Normalize, Rotate, 
 """Operations of models whose memory was compared with that of the trainers' own modules."""
 
 
-def _is_compared(op: Op) -> bool:
-    return op.is_view or bool(op.zero_cost_reason) or (type(op) in COMPARED and not op.lacks_kernel)
+def _is_compared(row: Row) -> bool:
+    op, norm = row.op, row.op.traits(*row.inputs).norm
+    is_alike = type(op) in COMPARED and not op.lacks_kernel and norm != "layernorm"
+    return op.is_view or bool(op.zero_cost_reason) or is_alike
 
 
 def with_method(model: Model, method: str | None) -> Model:

@@ -278,8 +278,7 @@ def _losses(model: Model, traced: TracedPass, form: LossForm, output: Tensor) ->
     tokens = prod(before)
     if not form.has_head:
         # the output are the logits
-        logits = width if output.value.place is None else output.value.place.width
-        yield from plain(HeadSizes(tokens, last, 0, logits, tied=False))
+        yield from plain(HeadSizes(tokens, last, 0, output.value.place.width, tied=False))
         return
     sizes = HeadSizes(tokens, model.vocab_size, last, width, model.embedding.tied, _trains_head(model))
     yield from chunked(sizes, form.chunks) if form.kind == "chunked" else fused(sizes)

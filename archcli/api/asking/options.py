@@ -162,14 +162,14 @@ ScanForm = Annotated[
     ),
 ]
 Backend = Annotated[KernelBackend, Option("Whose kernels run.")]
-Recompute = Annotated[
-    str,
-    Option(
-        "What backward recomputes: none, attention, layer, or a pattern, layers.*.ffn; keep:PATTERN leaves "
-        "operations out.",
-        metavar="WHAT",
-        completes="recomputes",
-    ),
+RECOMPUTED = (
+    "What backward recomputes: none, attention, layer, or a pattern, layers.*.ffn; keep:PATTERN leaves "
+    "operations out."
+)
+Recompute = Annotated[str, Option(RECOMPUTED, metavar="WHAT", completes="recomputes")]
+ChosenRecompute = Annotated[
+    str | None,
+    Option(f"{RECOMPUTED} [default: none, or the trainer's]", metavar="WHAT", completes="recomputes"),
 ]
 OPTIMIZERS = (
     "adamw and adamw-mixed, also -fused; sgd, sgd-momentum, adafactor, muon, adam8bit; paged-adam8bit, "

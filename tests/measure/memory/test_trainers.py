@@ -76,25 +76,27 @@ WORKSPACE = 32 * 2**20
 """Bytes of cuBLAS, which torch allocates beside the model's tensors."""
 
 
-ASKED = ("trainer", "method", "dtype", "recompute", "optimizer", "device", "attention")
+ASKED = ("trainer", "method", "dtype", "recompute", "optimizer", "device", "attention", "loss")
+WITHIN = {"peft": 0.02, "litgpt": 0.025}
 
 
 def asked(row):
     overrides = [f"lora.rank={row['rank']}", f"lora.targets=[{','.join(row['targets'].split())}]"]
+    overrides += [f"lora.dropout={row['dropout']}"]
     options = {name: row[name] for name in ASKED}
     sizes = {"batch_size": int(row["batch_size"]), "seq_len": int(row["seq_len"])}
     return archcli.count_memory(archcli.load(row["model"], overrides=overrides), "train", **sizes, **options)
 
 
 def sizes_of(row):
-    run = (row[key] for key in ("model", "method", "device", "batch_size", "seq_len", "recompute"))
+    run = (row[key] for key in ("trainer", "model", "method", "dtype", "device", "batch_size", "seq_len", "recompute"))
     return "-".join(run)
 
 
 @every_row("row", PEAKS, ids=sizes_of)
-def test_a_peak_on_a_gpu_is_within_2_percent(row):
+def test_a_peak_on_a_gpu_is_within_the_percent_of_its_trainer(row):
     counted = asked(row).totals["peak_bytes"] + WORKSPACE
-    assert counted / 2**30 == pytest.approx(float(row["allocated_gib"]), rel=0.02)
+    assert counted / 2**30 == pytest.approx(float(row["allocated_gib"]), rel=WITHIN[row["trainer"]])
 
 
 def test_what_the_allocator_reserves_is_within_the_margin():
@@ -163,7 +165,7 @@ def test_refused(options, what):
 
 
 @pytest.mark.parametrize(
-    ("name", "nearest"), [("llama-factory", "peft"), ("trl", "peft"), ("HF", "transformers")]
+    ("name", "nearest"), [("Megatron-LM", "megatron"), ("SFTTrainer", "trl"), ("HF", "transformers")]
 )
 def test_a_trainer_that_is_not_known_names_the_nearest(name, nearest):
     with pytest.raises(archcli.ArchError, match="no trainer") as caught:

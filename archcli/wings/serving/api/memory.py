@@ -12,6 +12,7 @@ from archcli.api.asking.options import (
     Backend,
     BatchSize,
     ChosenOptimizer,
+    ChosenRecompute,
     Chunk,
     Device,
     Engine,
@@ -19,7 +20,6 @@ from archcli.api.asking.options import (
     Gradients,
     KvDtype,
     MediaOptions,
-    Recompute,
     Size,
     SourceLen,
     Tokens,
@@ -48,7 +48,7 @@ from archcli.wings.serving.api.known_device.machines import Machines, NodesOptio
 from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.pasted import with_commands
 from archcli.wings.serving.api.plan_options import WHOLE, Free, PlanOptions
-from archcli.wings.serving.api.programs.trainer import TrainerOptions, of_one_device
+from archcli.wings.serving.api.programs.trainer import TrainerOptions, of_known_plan
 from archcli.wings.serving.devices.engines import runs_on
 from archcli.wings.serving.launches.memory.trainer import with_method
 from archcli.wings.serving.memory.answers.question import Fit, MemoryQuestion, check_question
@@ -75,7 +75,14 @@ ComputedDtype = Annotated[
     ),
 ]
 Attention = Annotated[AttentionForm, Option("torch's fused kernel (flash, sdpa), or step by step.")]
-Loss = Annotated[str, Option("plain, chunked:N or fused cross entropy.", metavar="FORM", completes="losses")]
+Loss = Annotated[
+    str | None,
+    Option(
+        "Cross entropy: plain, chunked:N, fused or kernel. [default: plain, or the trainer's]",
+        metavar="FORM",
+        completes="losses",
+    ),
+]
 MoreTokens = Annotated[
     ZeroOrMore, count_option("With --phase serve: tokens made of each sequence beside --seq-len.")
 ]
@@ -119,8 +126,8 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions, Trai
     attention: Attention = "flash"
     backend: Backend = "cuda"
     optimizer: ChosenOptimizer = None
-    recompute: Recompute = "none"
-    loss: Loss = "plain"
+    recompute: ChosenRecompute = None
+    loss: Loss = None
     grad_accum: GradAccum = 1
     chunk: Chunk = None
     kv_dtype: KvDtype = None
@@ -141,8 +148,8 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions, Trai
         object.__setattr__(self, "engine", self.engine_in(phase, self.engine))
         take_format(self, self.engine or ("transformers" if phase == "train" else None))
 
-    def settings(self, usual: str = COMPUTED[0]) -> MemorySettings:
-        """The settings of a pass's memory, with a `usual` dtype.
+    def settings(self, usual: str = COMPUTED[0], model: Model | None = None) -> MemorySettings:
+        """The settings of the memory of a pass of the loaded model, with a `usual` dtype.
 
         Raises ArchError for values that it cannot have.
         """
@@ -151,15 +158,12 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions, Trai
             what = f"--new applies to serving only, and the phase is {phase}"
             raise ArchError(what, "ask for --phase serve, or leave --new out")
         trainer = self.chosen_trainer(phase)
-        optimizer = self.optimizer or self.usual_optimizer()
-        filled = replace(self, phase=phase, dtype=self._format or usual, optimizer=optimizer)
+        said = {"dtype": usual, **self.usual(model)}
+        left_out: dict[str, Any] = {name: said[name] for name in said if getattr(self, name) is None}
+        filled = replace(self, **left_out, phase=phase)
         settings = part(filled, MemorySettings, omitted=SET_BY_ENGINE)
-        return replace(settings, trainer=trainer)
-
-    @property
-    def _format(self) -> str | None:
-        """The format of the weights, or the dtype; None for the usual one."""
-        return self.dtype or self.usual_format()
+        sequences = 1 if trainer is None else trainer.sequences
+        return replace(settings, trainer=trainer, batch_size=self.batch_size * sequences)
 
     def question(self, loaded: Model) -> MemoryQuestion:
         """The question about a loaded model."""
@@ -169,8 +173,9 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions, Trai
             return that_runs(replace(self, **options).question(loaded))
 
         usual = COMPUTED[0] if device is None else device.usual_dtype
-        model = as_asked(loaded, self._format, trains=(self.phase or DEFAULT_PHASE) == "train")
-        model, settings = self.settings(usual).stored(with_method(model, self.method), usual)
+        asked = self.dtype or self.usual(loaded).get("dtype")
+        model = as_asked(loaded, asked, trains=(self.phase or DEFAULT_PHASE) == "train")
+        model, settings = self.settings(usual, loaded).stored(with_method(model, self.method), usual)
         settings = run_by_engine(settings, model, self.engine, self.kv_dtype, device)
         model = as_converted(model, (settings.engine or NO_ENGINE).name)
         device = share_of(device, settings.engine, self.utilization)
@@ -181,7 +186,7 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions, Trai
             from archcli.wings.serving.memory.answers.fit import usual_plan  # of several devices alone
 
             question = replace(question, plan=usual_plan(question, device.n_devices))
-        return self.with_offload(of_one_device(question))
+        return self.with_offload(of_known_plan(question))
 
     def serving(self, loaded: Model) -> MemoryQuestion | None:
         """The question about serving, where neither a phase nor an option of training is set; else None."""

@@ -43,8 +43,15 @@ NEAREST = {
 }
 """Engines that archcli does not know, and the nearest that it knows."""
 NEAREST_TRAINERS = {
-    **dict.fromkeys(("trl", "axolotl", "llamafactory", "unsloth", "autotrain", "bitsandbytes"), "peft"),
-    **dict.fromkeys(("hf", "huggingface", "accelerate", "trainer"), "transformers"),
+    **dict.fromkeys(("autotrain", "bitsandbytes", "lora", "qlora"), "peft"),
+    **dict.fromkeys(("hf", "huggingface", "trainer"), "transformers"),
+    **dict.fromkeys(("accelerate", "fsdp", "fsdp1"), "fsdp2"),
+    **dict.fromkeys(("zero", "ds"), "deepspeed"),
+    **dict.fromkeys(("nemo", "megatronlm", "megatronbridge", "mcore"), "megatron"),
+    **dict.fromkeys(("sft", "sfttrainer"), "trl"),
+    **dict.fromkeys(("dpo", "dpotrainer"), "trl-dpo"),
+    **dict.fromkeys(("grpo", "grpotrainer"), "trl-grpo"),
+    "torchtune": "torchtitan",
 }
 """Trainers that archcli does not know, and the nearest that it knows."""
 KernelEntries = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
@@ -118,12 +125,13 @@ def trainers() -> list[str]:
 
 @cache
 def load_trainer(name: str) -> Mapping[str, Any]:
-    """The facts of a trainer by their names. Raises ArchError for one that is not known."""
-    if name not in trainers():
+    """The facts of a trainer by their names, whatever its case. Raises ArchError for one that is not known."""
+    named = {_key(known): known for known in trainers()}.get(_key(name))
+    if named is None:
         nearest = NEAREST_TRAINERS.get(_key(name))
         hint = f"the nearest is {nearest}" if nearest else suggest(name, trainers())
         raise ArchError(f"no trainer {quote(name)}", hint)
-    return _facts_in(shipped("trainers") / f"{name}.yaml")
+    return _facts_in(shipped("trainers") / f"{named}.yaml")
 
 
 def _facts_in(path: Path) -> Mapping[str, Any]:

@@ -339,7 +339,7 @@ def held_bytes(
     width, summed = settings.width, settings.gradient_width
     elements, whole = shares(plan, weights, stage, rank), shares(replace(plan, zero=0), weights, stage)
     return Held(
-        elements.weights * width,
+        elements.weights * settings.trained_width,
         elements.gradients * summed,
         optimizer_bytes(weights, settings, plan, stage, rank),
         gathered(plan, weights, stage).bytes(Widths(width, summed), plan.replicas)
@@ -349,6 +349,7 @@ def held_bytes(
         in_flight(plan, stage.number),
         plan.virtual_stages,
         plan.sums_gradients(settings),
+        splits_words=plan.tp > 1,
     )
 
 
@@ -359,7 +360,7 @@ def optimizer_bytes(
     # of training alone
     from archcli.wings.serving.memory.training.optimizers import TrainedTensor, optimizer
 
-    rule, width = optimizer(settings.optimizer, settings.backend), settings.width
+    rule, width = optimizer(settings.optimizer, settings.backend), int(settings.trained_width)
     summed = settings.gradient_width
     if plan.zero in {1, 2}:
         return rule.state(

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from archcli.api.asking.question import Option
 from archcli.errors import ArchError
 from archcli.wings.serving.devices.engines import load_trainer
-from archcli.wings.serving.launches.memory.trainer import NO_TRAINER, QLORA, Trainer
+from archcli.wings.serving.launches.memory.trainer import LORA, NO_TRAINER, QLORA, Trainer
 
 if TYPE_CHECKING:
+    from archcli.modules import Model
     from archcli.wings.serving.memory.answers.question import MemoryQuestion
 
 TrainerOption = Annotated[
@@ -21,8 +22,10 @@ Method = Annotated[
     Literal["full", "lora", "qlora"] | None,
     Option("What is trained: all weights, adapters of rank 16, or these beside 4 bits and paged AdamW."),
 ]
-USUAL_OPTIMIZER, PACKED, PAGED = "adamw-mixed", "nf4-double", "paged-adam8bit"
-"""The optimizer where nothing says another; the format and the optimizer of qlora."""
+USUAL = {"optimizer": "adamw-mixed", "recompute": "none", "loss": "plain"}
+"""Options of training where nothing says others."""
+QUANTIZED = {"dtype": "nf4-double", "optimizer": "paged-adam8bit"}
+"""Options that the method qlora sets."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +55,13 @@ class TrainerOptions:
         adapters = f"adapters of rank {lora.rank} on {', '.join(lora.targets)}"
         yield f"{self.method}: {adapters}, weights in {stored}, {settings.optimizer}."
 
-    def usual_format(self) -> str | None:
-        """The format of the weights by the method; None for that of a training step."""
-        return PACKED if self.method == QLORA else None
-
-    def usual_optimizer(self) -> str:
-        """The optimizer where none is named: the method's, else the trainer's."""
-        if self.method == QLORA:
-            return PAGED
-        trainer = trainer_named(self.trainer)
-        return (trainer and trainer.optimizer) or USUAL_OPTIMIZER
+    def usual(self, model: Model | None = None) -> dict[str, str]:
+        """Options where they are left out, by the trainer and, above it, by the method."""
+        trainer = trainer_named(self.trainer) or NO_TRAINER
+        adapts = self.method in {LORA, QLORA} or (model is not None and model.lora is not None)
+        of_weights = {} if adapts or not trainer.weights else {"dtype": trainer.weights}
+        quantized = QUANTIZED if self.method == QLORA else {}
+        return USUAL | dict(trainer.usual) | of_weights | quantized
 
 
 def trainer_named(name: str | None) -> Trainer | None:
@@ -70,17 +70,16 @@ def trainer_named(name: str | None) -> Trainer | None:
         return None
     facts, known = load_trainer(name), {field.name for field in fields(Trainer)}
     chosen: dict[str, Any] = {key: fact for key, fact in facts.items() if key in known}
-    return Trainer(**{**chosen, "methods": tuple(facts["methods"])})
+    lists = {key: tuple(fact) for key, fact in chosen.items() if isinstance(fact, list)}
+    return Trainer(**{**chosen, **lists})
 
 
-def of_one_device(question: MemoryQuestion) -> MemoryQuestion:
+def of_known_plan(question: MemoryQuestion) -> MemoryQuestion:
     """The question. Raises ArchError where a trainer would train what it was not compared on."""
     trainer = question.settings.trainer
     if trainer is None:
         return question
-    if question.plan.devices > 1:
-        what = f"what {trainer.title} holds is known of one device, and the plan has {question.plan.devices}"
-        raise ArchError(what, "leave --trainer out for archcli's modules on several")
+    trainer.check_plan(question.plan.devices, question.plan.zero)
     if question.model.towers:
         what = f"what {trainer.title} holds is known of language models alone"
         raise ArchError(what, "leave --trainer out for archcli's modules")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 from archcli.errors import ArchError, either
 from archcli.graph import Row
@@ -13,7 +13,7 @@ from archcli.modules.adapters.lora import EVERY, LoRA
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.values import Conversion, refused
 from archcli.ops import Activate, Add, Attend, Linear, Lookup, Multiply, Normalize, RotaryTable, Rotate, Scale
-from archcli.wings.serving.launches.memory.written import Code
+from archcli.wings.serving.launches.memory.written import PROJECTIONS, Code
 
 FULL, LORA, QLORA = "full", "lora", "qlora"
 METHODS = (FULL, LORA, QLORA)
@@ -22,8 +22,10 @@ PACKED_BY_BITSANDBYTES = ("nf4", "nf4-double")
 """Formats of packed weights that a trainer's products were compared with."""
 RANK = 16
 """The rank of adapters where none is stated."""
-HELD, STEPS = "held", "steps"
-"""Values of the facts `outputs` and `norms`."""
+HELD, STEPS, KEPT, FUSED = "held", "steps", "kept", "fused"
+"""Values of the facts `outputs`, `norms`, `packed_inputs` and `projections`."""
+SEVERAL = "--trainer fsdp2 or deepspeed"
+"""Trainers of the modules of transformers on several devices."""
 SHOWN = 3
 """Operations that a note names."""
 
@@ -32,12 +34,24 @@ SHOWN = 3
 class Trainer:
     """A program that trains, by the facts of `archcli trainers NAME`.
 
-    norms: in `steps`, RMSNorm is a few functions of torch. autocast: the type in which products compute.
+    norms: in `steps`, RMSNorm is a few functions of torch.
+    autocast: the type in which products compute.
     attention: `shared by torch`, which then has no kernel for fp32 where heads share keys.
-    rest: the type of weights beside packed ones. adapters, packed_adapters: that of adapters beside plain
-    and packed weights; empty is the model's. outputs: `held`, logits live until the next step has its own.
-    methods: what it can be asked to train. optimizer: its default. reserved: bytes that torch's allocator was
-    seen to reserve beyond those of tensors, as a share of these.
+    rest: the type of weights beside packed ones.
+    adapters, packed_adapters: that of adapters beside plain and packed weights; empty is the model's.
+    packed_inputs: `kept` for the backward, which does not read them.
+    projections: `fused`, one product makes queries, keys and values.
+    outputs: `held`, logits live until the next step has its own.
+    reference: `copy`, a frozen model lies beside one whose weights all train.
+    sequences: those of each example.
+    weights: their type where all of them train; empty is the model's.
+    shards: the same where devices share them, which compute in the model's.
+    buckets: elements of a buffer in which gradients are reduced.
+    zero: stages of ZeRO by which it shares a model among devices; none is one device alone.
+    reserved: bytes that torch's allocator was seen to reserve beyond those of tensors, as a share of these.
+    methods: what it can be asked to train.
+    compared: models whose peaks were compared with those of its runs.
+    usual: options that it sets where they are left out.
     """
 
     name: str = "none"
@@ -49,10 +63,19 @@ class Trainer:
     rest: str = ""
     adapters: str = ""
     packed_adapters: str = ""
+    packed_inputs: str = ""
+    projections: str = ""
     outputs: str = ""
-    optimizer: str = ""
+    reference: str = ""
+    sequences: int = 1
+    weights: str = ""
+    shards: str = ""
+    buckets: int = 0
+    zero: tuple[int, ...] = ()
     reserved: float = 0.0
     methods: tuple[str, ...] = METHODS
+    compared: tuple[str, ...] = ()
+    usual: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def code(self, model: Model) -> Code:
         """How it runs the operations of a model."""
@@ -64,12 +87,32 @@ class Trainer:
             packed=(self.autocast or "bf16") if packed else "",
             rest=self.rest if packed else "",
             adapters=self.packed_adapters if packed else self.adapters,
+            keeps=self.packed_inputs == KEPT,
+            **self._of_fused(model.lora),
         )
+
+    def _of_fused(self, lora: LoRA | None) -> dict[str, Any]:
+        """How queries, keys and values run whose matrices are one."""
+        if self.projections != FUSED:
+            return {}
+        targets = () if lora is None else lora.targets
+        adapted = [name for name, word in PROJECTIONS.items() if {word, EVERY} & {*targets}]
+        return {"fused": True, "padded": len(adapted) < len(PROJECTIONS), "later": tuple(adapted[1:])}
 
     def check(self, method: str) -> None:
         """Raise ArchError for a method that it does not have."""
         if method not in self.methods:
             raise ArchError(f"{self.title} has no method {method}", f"--method {either(self.methods)}")
+
+    def check_plan(self, devices: int, zero: int) -> None:
+        """Raise ArchError for a plan of devices that it does not share a model by."""
+        if zero in self.zero or (devices == 1 and not self.zero):
+            return
+        if not self.zero:
+            what = f"what {self.title} holds is known of one device, and the plan has {devices}"
+            raise ArchError(what, f"{SEVERAL} on several")
+        stages = either([f"--zero {stage}" for stage in self.zero])
+        raise ArchError(f"{self.title} shares a model among devices", f"--dp N with {stages}")
 
     def check_model(self, model: Model) -> None:
         """Raise ArchError for adapters, or a form of packed weights, that it was not compared with."""
@@ -88,14 +131,17 @@ class Trainer:
         The type is empty for the model's.
         """
         if model.lora is None:
-            return model, ""
+            return model, self.shards
         code, quantization = self.code(model), model.quantization
         if code.rest and quantization is not None:
             model = model.replace(quantization=quantization.replace(rest=code.rest))
         return model, code.adapters
 
     def not_compared(self, rows: Iterable[Row]) -> Iterator[str]:
-        """A note on operations that were not compared with its own, if there are any."""
+        """A note on what was not compared with its own: all of it, or some operations."""
+        if not self.compared:
+            yield f"What {self.title} holds is read off its source; no run of it was compared."
+            return
         others = [folded_path(row.path) for row in rows if not _is_compared(row)]
         if self.norms == STEPS and others:
             named = ", ".join([*dict.fromkeys(others)][:SHOWN])

@@ -17,11 +17,13 @@ from archcli.graph.part import READ_OFF_RUN, Workspace
 from archcli.modules.spec.trace import ADAPTERS
 from archcli.ops import Attend, Linear, Lookup, Normalize, Rotate
 from archcli.wings.serving.launches.dtypes import BY_NAME, DType
-from archcli.wings.serving.launches.launching import launch
+from archcli.wings.serving.launches.launching import launch, save_for_backward
 from archcli.wings.serving.launches.log import run_with
 
 LORA, HEAD = ".lora_", "lm_head"
 """What names of operations of adapters have in them, and the name of the head."""
+PROJECTIONS = {"q_proj": "q", "k_proj": "k", "v_proj": "v"}
+"""Targets of adapters, by the names of the projections of attention that one product may make."""
 
 
 class Code(NamedTuple):
@@ -33,6 +35,10 @@ class Code(NamedTuple):
     packed: matrices are packed in 4 bits by bitsandbytes, which computes in this type; empty for none.
     rest: the type of frozen weights that are not packed; empty for the model's.
     adapters: the type of adapters; empty for the model's.
+    keeps: products with packed matrices keep their inputs.
+    fused: queries, keys and values are views of what one product makes.
+    padded: what an adapter of one of the three makes is kept, to be padded with zeros for the others.
+    later: of the three, those whose adapter reads what an earlier one's has dropped.
     """
 
     steps: bool = False
@@ -41,6 +47,10 @@ class Code(NamedTuple):
     packed: str = ""
     rest: str = ""
     adapters: str = ""
+    keeps: bool = False
+    fused: bool = False
+    padded: bool = False
+    later: tuple[str, ...] = ()
 
     def __call__(self, op: Op, group: str) -> Op:
         """The operation as this code runs it; itself where nothing differs."""
@@ -52,27 +62,35 @@ class Code(NamedTuple):
 
     def _of_adapter(self, op: Op) -> Form:
         # peft casts what enters an adapter and what it adds; beside packed weights autocast does
-        casts = {"lora_A": FIRST, "lora_add": SECOND}.get(op.name.rpartition(".")[2], "")
-        return Form(self.autocast, self.adapters, casts="" if self.autocast and self.packed else casts)
+        projection, _, step = op.name.rpartition(".")
+        casts = {"lora_A": FIRST, "lora_add": SECOND}.get(step, "") if self.adapters else ""
+        form = Form(self.autocast, self.adapters, casts="" if self.autocast and self.packed else casts)
+        if projection in self.later and step in {"lora_dropout", "lora_A"}:
+            return form._replace(again=True)
+        return form._replace(keeps=self.padded and projection in PROJECTIONS and step == "lora_add")
 
     def _of_kind(self, kind: type[Op], op: Op) -> Form:
         form = Form(self.autocast)
         if kind is Linear and op.name != HEAD and self.packed:
-            return form._replace(packed=self.packed)
+            turned = self.fused and op.name == OUTPUT
+            return form._replace(packed=self.packed, keeps=self.keeps, casts=TURNED if turned else "")
         if kind in WEIGHTED:
             in_steps = self.steps and op.traits().norm == "rmsnorm"
             return form._replace(weights=self.rest, steps=in_steps)
         if kind is Rotate and self.steps and self.autocast:
             return form._replace(casts=TO_SECOND)
-        return form._replace(shares=self.shares and kind is Attend)
+        is_attention = kind is Attend
+        return form._replace(shares=self.shares and is_attention, keeps=self.fused and is_attention)
 
 
 ARCHCLI = Code()
 """archcli's modules as they are."""
 WEIGHTED = (Linear, Lookup, Normalize)
 """Operations whose weights may lie in another type."""
-FIRST, SECOND, TO_SECOND = "first", "second", "to second"
+FIRST, SECOND, TO_SECOND, TURNED = "first", "second", "to second", "turned"
 """What a form casts: the first input to the weight's type, the second to the first's, the first to it."""
+OUTPUT = "o_proj"
+"""The name of the projection that reads what attention makes."""
 
 
 class Form(NamedTuple):
@@ -81,6 +99,10 @@ class Form(NamedTuple):
     weights: their type; empty for the model's. packed: the type in which packed weights are multiplied.
     shares: attention leaves it to torch that heads share keys.
     casts: what is cast: the `first` input to the weight's type, or `to second`; the `second` to the first.
+        `turned`: the first lies head by head, and is copied to lie token by token.
+    keeps: the backward keeps what it does not read: a packed product its input, attention the queries and
+        keys of the product that values are a view of, the sum of an adapter what it adds.
+    again: it reads what another operation has made and keeps.
     """
 
     autocast: str = ""
@@ -89,6 +111,8 @@ class Form(NamedTuple):
     casts: str = ""
     steps: bool = False
     shares: bool = False
+    keeps: bool = False
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +140,14 @@ class Written(Op):
     def trained(self, grads: list[bool], *xs: Shape) -> bool:
         return self.op.trained(grads, *xs)
 
+    @property
+    def needs_module(self) -> bool:  # type: ignore[override]
+        """The operation's, unless it is one that runs no more."""
+        return self.op.needs_module and not self.form.again
+
+    def leaf(self, nn: Any, *xs: Shape) -> Any:
+        return self.op.leaf(nn, *xs)
+
     def parts(self, *xs: Shape) -> Any:
         return self.op.parts(*xs)
 
@@ -133,8 +165,13 @@ class Written(Op):
 
     def _run(self, run: Callable[..., Any], torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
         form, op = self.form, self.op
+        if form.casts == TURNED:
+            xs = (launch("copy_", [xs[0]], xs[0].shape, backward=lambda g: (g,)), *xs[1:])
         if form.packed:
-            return packed_product(xs[0], op.shape(xs[0].shape)[-1], weights.get("bias"), BY_NAME[form.packed])
+            out, computed = op.shape(xs[0].shape)[-1], BY_NAME[form.packed]
+            return packed_product(xs[0], out, weights.get("bias"), computed, keeps=form.keeps)
+        if form.again and weights:
+            return product_again(xs[0], weights["weight"])
         if form.steps:
             return norm_in_steps(xs[0], op, weights)
         if form.casts == FIRST:
@@ -145,7 +182,10 @@ class Written(Op):
             xs = (xs[0], xs[1].to(xs[0].dtype))
         groups = xs[0].shape[2] // xs[1].shape[2] if form.shares else 1
         with run_with(BY_NAME.get(form.autocast), groups):
-            return run(torch, weights, *xs)
+            out = run(torch, weights, *xs)
+        if form.keeps:
+            save_for_backward(out, *_beside(xs))
+        return out
 
 
 def weights_type(op: Op) -> DType | None:
@@ -153,8 +193,28 @@ def weights_type(op: Op) -> DType | None:
     return BY_NAME.get(op.form.weights) if isinstance(op, Written) else None
 
 
-def packed_product(x: Any, out: int, bias: Any, computed: DType) -> Any:
-    """Linear4bit of bitsandbytes: x in the type that computes, a product, and back; it keeps no x.
+def _beside(xs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Of attention what queries and keys were before they were rotated; of a sum what is added."""
+    if len(xs) == BINARY:
+        return xs[1:]
+    return tuple(launch("fused", [], x.shape, x.dtype) for x in xs[:2])
+
+
+BINARY = 2
+"""Inputs of a sum."""
+
+
+def product_again(x: Any, weight: Any) -> Any:
+    """A product with a part of the rows of a matrix, of which another part has kept x."""
+
+    def backward(g: Any) -> tuple[Any, Any]:
+        return launch("mm", [g], x.shape, x.dtype), launch("mm", [g], weight.shape, weight.dtype)
+
+    return launch("mm", [x, weight], (*x.shape[:-1], weight.shape[0]), x.dtype, backward=backward)
+
+
+def packed_product(x: Any, out: int, bias: Any, computed: DType, *, keeps: bool = False) -> Any:
+    """Linear4bit of bitsandbytes: x in the type that computes, a product, and back; from 0.43 it keeps no x.
 
     Its backward multiplies with the unpacked matrix (MatMul4Bit).
     """
@@ -164,7 +224,10 @@ def packed_product(x: Any, out: int, bias: Any, computed: DType) -> Any:
         return (launch("mm", [g], low.shape, low.dtype),)
 
     inputs = [low] if bias is None else [low, bias.detach()]
-    return launch("gemm_4bit", inputs, (*x.shape[:-1], out), computed, backward=backward).to(x.dtype)
+    product = launch("gemm_4bit", inputs, (*x.shape[:-1], out), computed, backward=backward)
+    if keeps:
+        save_for_backward(product, low)
+    return product.to(x.dtype)
 
 
 def norm_in_steps(x: Any, op: Any, weights: dict[str, Any]) -> Any:

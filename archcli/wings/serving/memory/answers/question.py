@@ -264,8 +264,8 @@ def _of_training(settings: MemorySettings, model: Model) -> Iterator[Problem]:
 
     form = parse_loss(settings.loss)
     tokens = settings.batch_size * settings.tokens(model)
-    if form.chunks > tokens:
-        what = f"--loss chunked:{form.chunks} cuts {tokens:,} tokens into more chunks than there are"
+    if form.pieces > tokens:
+        what = f"--loss chunked:{form.pieces} cuts {tokens:,} tokens into more chunks than there are"
         yield Problem(what, f"chunked:{tokens} at most")
     if form.has_head and model.output_head is None:
         yield Problem(f"--loss {settings.loss} runs the model's head, and it has none", "leave --loss out")

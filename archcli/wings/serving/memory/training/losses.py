@@ -42,32 +42,45 @@ def _rule(part: str) -> Callable[[str], bool]:
     return lambda path: fnmatchcase(path, part)
 
 
-CHUNKED = re.compile(r"chunked:([1-9]\d{0,8})", re.ASCII)
+PIECES = re.compile(r"(chunked|sliced):([1-9]\d{0,8})", re.ASCII)
 SCALARS = 2 * FP32
 """Bytes of the loss and its gradient, or of the loss and the number of targets: alive until the end."""
 
 
 class LossForm(NamedTuple):
-    """How the loss is computed: plain, of all logits at once; in `chunks` of the tokens; or fused.
+    """How the loss is computed: plain, of all logits at once; in `pieces` of the tokens; or fused.
 
     In chunks, head and loss are recomputed for one chunk of tokens after the other: the logits of only one
-    are alive. A fused kernel makes no logits at all (cut cross-entropy, arXiv:2411.09009): it keeps the log
-    of each row's sum.
+    are alive. In slices of so many tokens of a sequence, the logits of all are there in fp32, and the loss
+    is computed slice by slice. A kernel reads logits and writes their gradient, as torch.compile makes it. A
+    fused one makes no logits at all (cut cross-entropy, arXiv:2411.09009): it keeps the log of each row's
+    sum.
     """
 
     kind: str = "plain"
-    chunks: int = 1
+    pieces: int = 1
 
     @property
     def has_head(self) -> bool:
         """Whether the loss runs the model's head, which the model then leaves out."""
-        return self.kind != "plain"
+        return self.kind not in OF_LOGITS
+
+    @property
+    def has_logits(self) -> bool:
+        """Whether the logits of all tokens are there at once."""
+        return self.kind in {*OF_LOGITS, SLICED}
+
+
+SLICED = "sliced"
+OF_LOGITS = ("plain", "kernel")
+"""Losses of the logits that a model returns."""
 
 
 class HeadSizes(NamedTuple):
     """Sizes of a loss: tokens B T, words V, width D of hidden states, bytes of an element.
 
-    `tied` says that the head's matrix is the token table, `trained` that it gets a gradient.
+    `tied` says that the head's matrix is the token table, `trained` that it gets a gradient, `split` that V
+    words are those of one of several devices.
     """
 
     tokens: Number
@@ -76,6 +89,7 @@ class HeadSizes(NamedTuple):
     width: Number
     tied: bool
     trained: bool = True
+    split: bool = False
 
     @property
     def gradient(self) -> Number:
@@ -106,25 +120,49 @@ class LossBytes(NamedTuple):
 
 
 def parse_loss(text: str) -> LossForm:
-    """The loss that `--loss` names: plain, chunked:N or fused. ArchError for anything else."""
-    if text in {"plain", "fused"}:
+    """The loss that `--loss` names, such as chunked:8. ArchError for anything else."""
+    if text in {*OF_LOGITS, "fused"}:
         return LossForm(text)
-    chunks = CHUNKED.fullmatch(text)
-    if chunks is None:
-        raise ArchError(f"no loss {quote(text)}", "plain, chunked:N with N chunks of the tokens, or fused")
-    return LossForm("chunked", int(chunks[1]))
+    pieces = PIECES.fullmatch(text)
+    if pieces is None:
+        hint = "plain, kernel, fused, chunked:N with N chunks of the tokens, or sliced:N with N tokens each"
+        raise ArchError(f"no loss {quote(text)}", hint)
+    return LossForm(pieces[1], int(pieces[2]))
 
 
 def plain(sizes: HeadSizes) -> Iterator[LossBytes]:
     """The cross entropy of logits [tokens, V] in fp32, beside the model's own tensors.
 
     Forward: the logits in fp32 and their log-softmax. Backward, when the logits are gone: the log-softmax,
-    its gradient, and that of what it was computed from.
+    its gradient, and that of what it was computed from. Where devices share the words, loss_parallel of torch
+    makes one more of each: the logits less their maximum, and the exponentials.
     """
     wide, logits = sizes.tokens * sizes.vocabulary * FP32, sizes.tokens * sizes.vocabulary * sizes.width
-    copy = 0 if sizes.width == FP32 else wide
-    yield LossBytes("loss", copy + wide + SCALARS)
-    yield LossBytes("loss", 3 * wide - logits + SCALARS)
+    copy, more = (0 if sizes.width == FP32 else wide), wide if sizes.split else 0
+    yield LossBytes("loss", copy + wide + more + SCALARS)
+    yield LossBytes("loss", 3 * wide + more - logits + SCALARS)
+
+
+def by_kernel(sizes: HeadSizes) -> Iterator[LossBytes]:
+    """One kernel that reads logits and keeps each row's sum, and one that writes their gradient."""
+    sums = sizes.tokens * FP32 + SCALARS
+    yield LossBytes("loss", sums)
+    yield LossBytes("loss", sums + sizes.tokens * sizes.vocabulary * sizes.width)
+
+
+def sliced(sizes: HeadSizes, tokens: Number) -> Iterator[LossBytes]:
+    """Logits of all tokens, a copy of them in fp32, and its log-softmax; gradients of a slice at a time.
+
+    The copy is there to the end. Then the gradients of the slices' hidden states are joined.
+    """
+    row = sizes.vocabulary * FP32
+    wide, logits = sizes.tokens * row, sizes.tokens * sizes.vocabulary * sizes.width
+    earlier = sizes.hidden - tokens * sizes.d_model * sizes.width
+    yield LossBytes("forward", wide + (logits if sizes.width < FP32 else 0))
+    yield LossBytes("loss", 2 * wide + SCALARS)
+    yield LossBytes("loss", 2 * wide + 2 * tokens * row + SCALARS)
+    yield LossBytes("loss", wide + 3 * tokens * row + earlier + SCALARS, sizes.gradient)
+    yield LossBytes("loss", wide + 2 * sizes.hidden + SCALARS, sizes.gradient, are_added=not sizes.tied)
 
 
 def chunked(sizes: HeadSizes, chunks: Number) -> Iterator[LossBytes]:

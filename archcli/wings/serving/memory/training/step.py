@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from archcli.arith import Number, prod, to_bytes
+from archcli.arith import Number, minimum, prod, to_bytes
 from archcli.errors import ArchError
 from archcli.graph import OpClass, Row, Tensor, tree_map
 from archcli.measure.passes import shape_pass
@@ -31,14 +31,17 @@ from archcli.wings.serving.memory.training.backward import Backward, BackwardMom
 from archcli.wings.serving.memory.training.losses import (
     LAYER,
     SCALARS,
+    SLICED,
     HeadSizes,
     LossBytes,
     LossForm,
+    by_kernel,
     chunked,
     fused,
     parse_loss,
     plain,
     recomputed,
+    sliced,
 )
 from archcli.wings.serving.memory.training.optimizers import OptimizerBytes, optimizer, trained_tensors
 
@@ -52,6 +55,7 @@ class Held(NamedTuple):
     in_flight: micro batches whose activations wait for their backward.
     parts: groups of layers of an interleaved schedule; activations are of one group.
     accumulates: gradients of earlier micro batches exist.
+    splits_words: several devices share the logits of a token.
     """
 
     weights: Number
@@ -62,6 +66,7 @@ class Held(NamedTuple):
     in_flight: int = 1
     parts: int = 1
     accumulates: bool = False
+    splits_words: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,7 @@ def training_step(
     held = held or held_alone(model, settings, known)
     traced = traced or known.once(_pass_settings(model, settings), lambda: _trace(model, settings))
     moments = _moments(model, traced, parse_loss(settings.loss), held)
-    return TrainingStep(traced, held, tuple(_by_trainer(moments, traced, model, settings)))
+    return TrainingStep(traced, held, tuple(_by_trainer(moments, traced, model, settings, held)))
 
 
 def _pass_settings(model: Model, settings: MemorySettings) -> MemorySettings:
@@ -129,8 +134,14 @@ def held_alone(model: Model, settings: MemorySettings, known: TracedModel | None
     tensors = tuple(trained_tensors(rows, int(settings.trained_width), summed))
     gradients = sum((tensor.elements * summed * tensor.count for tensor in tensors), 0)
     state = optimizer(settings.optimizer, settings.backend).state(tensors)
-    weights = weight_bytes(model, rows, settings.dtype) + _wider(rows, model, settings)
+    stored = weight_bytes(model, rows, settings.dtype)
+    weights = stored * (1 + _is_copied(model, settings)) + _wider(rows, model, settings)
     return Held(weights, gradients, state, accumulates=ONE_DEVICE.sums_gradients(settings))
+
+
+def _is_copied(model: Model, settings: MemorySettings) -> bool:
+    """Whether a frozen copy of the model lies beside it, as the reference of preferences."""
+    return settings.trainer is not None and bool(settings.trainer.reference) and model.lora is None
 
 
 def _wider(rows: Iterable[Row], model: Model, settings: MemorySettings) -> Number:
@@ -147,23 +158,32 @@ def _moments(model: Model, traced: TracedPass, form: LossForm, held: Held) -> It
 
 
 def _by_trainer(
-    moments: Iterable[MemoryMoment], traced: TracedPass, model: Model, settings: MemorySettings
+    moments: Iterable[MemoryMoment],
+    traced: TracedPass,
+    model: Model,
+    settings: MemorySettings,
+    held: Held,
 ) -> Iterator[MemoryMoment]:
-    """The moments with what a trainer's loop holds: casts of weights, and logits until it has others."""
+    """The moments with what a trainer's loop holds: casts of weights, buckets, logits until it has others."""
     trainer = settings.trainer
     if trainer is None:
         yield from moments
         return
-    output = first_tensor(traced.output)
-    holds = trainer.outputs == HELD and not _ends_before_head(model, settings)
-    logits = prod(output.shape) * output.value.place.width if holds else 0
+    form, output = parse_loss(settings.loss), first_tensor(traced.output)
+    holds = trainer.outputs == HELD and form.has_logits and model.output_head is not None
+    width = FP32 if form.kind == SLICED else output.value.place.width
+    logits = prod((*output.shape[:-1], model.vocab_size)) * width if holds else 0
     # a scope of torch.autocast, which the first moment of the loss is still in, keeps its casts of weights
     casts = _cast_bytes(traced) if trainer.autocast and settings.trained_width > HALF else 0
+    # of ZeRO 3 gathered layers are counted
+    bucket = 0 if held.gathered else trainer.buckets * settings.width
     for moment in moments:
-        yield moment._replace(
-            temporaries=moment.temporaries + logits + (casts if moment.stage == "loss" else 0)
-        )
-        casts = 0 if moment.stage == "loss" else casts
+        in_loss, in_backward = moment.stage == "loss", moment.stage == "backward"
+        # a loss in slices counts the logits that it reads itself
+        more = 0 if in_loss and form.has_head else logits
+        more += casts if in_loss else bucket if in_backward else 0
+        yield moment._replace(temporaries=moment.temporaries + more)
+        casts = 0 if in_loss else casts
 
 
 def _cast_bytes(traced: TracedPass) -> Number:
@@ -204,13 +224,14 @@ def _passes(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Ite
 
     for moment, place in _ahead(ledger.moments):
         yield at("forward", place, moment.path, moment.kept, moment.temporaries)
-    losses = () if traced.has_targets else tuple(_losses(model, traced, form, first_tensor(traced.output)))
+    losses = () if traced.has_targets else tuple(_losses(model, traced, form, held))
     alive = at("loss", "loss", "", ledger.kept, ledger.live - ledger.kept)
     for loss in losses:
         if held.accumulates:
-            yield alive._replace(loss=loss.accumulating)
+            yield alive._replace(stage=loss.stage, loss=loss.accumulating)
         else:
-            yield alive._replace(loss=loss.bytes, gradients=loss.gradients * part // whole)
+            gradients = loss.gradients * part // whole
+            yield alive._replace(stage=loss.stage, loss=loss.bytes, gradients=gradients)
     # a loss that runs the head has computed the gradient of its matrix before the backward begins
     of_loss = losses[-1].gradients if form.has_head and losses and _trains_head(model) else None
     for past, place in _back(_backward(model, traced, held, of_loss)):
@@ -269,23 +290,28 @@ def _multiplies(row: Row) -> bool:
     return any(part.op_class is OpClass.CONTRACTION for part in row.parts)
 
 
-def _losses(model: Model, traced: TracedPass, form: LossForm, output: Tensor) -> Iterator[LossBytes]:
+def _losses(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Iterator[LossBytes]:
     """The moments of a loss outside of the model; none without a head."""
     if model.output_head is None:
         return
+    output = first_tensor(traced.output)
     width = traced.execution.width
     *before, last = output.shape
     tokens = prod(before)
     if not form.has_head:
         # the output are the logits
-        yield from plain(HeadSizes(tokens, last, 0, output.value.place.width, tied=False))
+        sizes = HeadSizes(tokens, last, 0, output.value.place.width, tied=False, split=held.splits_words)
+        yield from plain(sizes) if form.kind == "plain" else by_kernel(sizes)
         return
     sizes = HeadSizes(tokens, model.vocab_size, last, width, model.embedding.tied, _trains_head(model))
-    yield from chunked(sizes, form.chunks) if form.kind == "chunked" else fused(sizes)
+    if form.kind == SLICED:
+        yield from sliced(sizes, prod((*before[:-1], minimum(form.pieces, before[-1]))))
+    else:
+        yield from chunked(sizes, form.pieces) if form.kind == "chunked" else fused(sizes)
 
 
-HALF = 2
-"""Bytes of a number in 16 bits."""
+HALF, FP32 = 2, 4
+"""Bytes of a number in 16 and in 32 bits."""
 
 
 def first_tensor(tree: Any) -> Tensor:

@@ -88,7 +88,9 @@ MoreTokens = Annotated[
 ]
 FitOption = Annotated[
     Fit | None,
-    Option("Find what fits: the largest batch or context, the least recomputation, the fewest devices."),
+    Option(
+        "Find what fits: the largest batch, context or rank, the least recomputation, the fewest devices."
+    ),
 ]
 Alternatives = Annotated[
     bool, Option("Add tables of what other recomputations, optimizers, losses and attention would take.")
@@ -223,6 +225,7 @@ def memory_report(
     engine = settings.engine or NO_ENGINE
     notes = version_notes(engine, question.model, settings.cache_dtype, question.device)
     report = replace(report, notes=(*options.method_notes(question), *report.notes, *notes))
+    report = options.with_arguments(report, question)
     return subject.named(with_commands(report, "memory", subject, options), options)
 
 

@@ -125,7 +125,7 @@ def trainers() -> list[str]:
 
 @cache
 def load_trainer(name: str) -> Mapping[str, Any]:
-    """The facts of a trainer by their names, whatever its case. Raises ArchError for one that is not known."""
+    """The facts of a trainer, in whatever case. Raises ArchError for one that is not known."""
     named = {_key(known): known for known in trainers()}.get(_key(name))
     if named is None:
         nearest = NEAREST_TRAINERS.get(_key(name))

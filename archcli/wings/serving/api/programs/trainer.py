@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from archcli.api.asking.question import Option
@@ -12,6 +12,7 @@ from archcli.wings.serving.devices.engines import load_trainer
 from archcli.wings.serving.launches.memory.trainer import LORA, NO_TRAINER, QLORA, Trainer
 
 if TYPE_CHECKING:
+    from archcli.measure.report import Report
     from archcli.modules import Model
     from archcli.wings.serving.memory.answers.question import MemoryQuestion
 
@@ -22,8 +23,11 @@ Method = Annotated[
     Literal["full", "lora", "qlora"] | None,
     Option("What is trained: all weights, adapters of rank 16, or these beside 4 bits and paged AdamW."),
 ]
+Command = Annotated[bool, Option("Add the trainer's own arguments.")]
 USUAL = {"optimizer": "adamw-mixed", "recompute": "none", "loss": "plain"}
 """Options of training where nothing says others."""
+OPTIONS = ("batch_size", "grad_accum", "recompute", "optimizer", "dtype")
+"""Settings that trainers have words for."""
 QUANTIZED = {"dtype": "nf4-double", "optimizer": "paged-adam8bit"}
 """Options that the method qlora sets."""
 
@@ -35,6 +39,7 @@ class TrainerOptions:
     _: KW_ONLY
     trainer: TrainerOption = None
     method: Method = None
+    command: Command = False
 
     def chosen_trainer(self, phase: str) -> Trainer | None:
         """The trainer; None for none. Raises ArchError for an unknown one, and outside of training."""
@@ -54,6 +59,22 @@ class TrainerOptions:
         stored = question.model.stored_as or settings.dtype
         adapters = f"adapters of rank {lora.rank} on {', '.join(lora.targets)}"
         yield f"{self.method}: {adapters}, weights in {stored}, {settings.optimizer}."
+
+    def with_arguments(self, report: Report, question: MemoryQuestion) -> Report:
+        """The report with what was asked, and what fits, in the words of the trainer."""
+        model, settings, fitted = question.model, question.settings, report.totals["fit"] or {}
+        if settings.trainer is None:
+            return report
+        options = {name: getattr(settings, name) for name in OPTIONS} | question.plan.inputs()
+        options |= {"seq_len": settings.tokens(model), "stored": model.stored_as}
+        options |= {} if model.lora is None else {"rank": model.lora.rank}
+        options |= {name: value for name, value in fitted.items() if name in options and value is not None}
+        options["batch_size"] = max(options["batch_size"] // settings.trainer.sequences, 1)
+        said = [*settings.trainer.said(options)]
+        line = (" " if said and said[0].startswith("--") else ", ").join(said)
+        note = (f"In the words of {settings.trainer.title}: {line}",) if self.command else ()
+        totals = {**report.totals, "arguments": said}
+        return replace(report, totals=totals, notes=(*note, *report.notes))
 
     def usual(self, model: Model | None = None) -> dict[str, str]:
         """Options where they are left out, by the trainer and, above it, by the method."""

@@ -24,6 +24,8 @@ RANK = 16
 """The rank of adapters where none is stated."""
 HELD, STEPS, KEPT, FUSED = "held", "steps", "kept", "fused"
 """Values of the facts `outputs`, `norms`, `packed_inputs` and `projections`."""
+ALWAYS = ("batch_size", "rank", "seq_len")
+"""Options that are said even where they are 1."""
 SEVERAL = "--trainer fsdp2 or deepspeed"
 """Trainers of the modules of transformers on several devices."""
 SHOWN = 3
@@ -51,6 +53,7 @@ class Trainer:
     reserved: bytes that torch's allocator was seen to reserve beyond those of tensors, as a share of these.
     methods: what it can be asked to train.
     compared: models whose peaks were compared with those of its runs.
+    arguments: its own words for an option, or for an option with one value.
     usual: options that it sets where they are left out.
     """
 
@@ -75,6 +78,7 @@ class Trainer:
     reserved: float = 0.0
     methods: tuple[str, ...] = METHODS
     compared: tuple[str, ...] = ()
+    arguments: Mapping[str, str] = field(default_factory=dict, hash=False)
     usual: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def code(self, model: Model) -> Code:
@@ -98,6 +102,14 @@ class Trainer:
         targets = () if lora is None else lora.targets
         adapted = [name for name, word in PROJECTIONS.items() if {word, EVERY} & {*targets}]
         return {"fused": True, "padded": len(adapted) < len(PROJECTIONS), "later": tuple(adapted[1:])}
+
+    def said(self, options: Mapping[str, object]) -> Iterator[str]:
+        """These options in its own words."""
+        for words, text in self.arguments.items():
+            name, _, value = words.partition(" ")
+            said = str(options.get(name))
+            if said == value or (not value and (name in ALWAYS or said not in {"1", "0", "None"})):
+                yield text.format(said)
 
     def check(self, method: str) -> None:
         """Raise ArchError for a method that it does not have."""

@@ -265,6 +265,27 @@ def _context(question: MemoryQuestion, tell: Progress) -> Record:
     return {**_fitted(question, {"seq_len": tokens}, tokens), "sure": sure}
 
 
+def _rank(question: MemoryQuestion, tell: Progress) -> Record:
+    """The largest rank of adapters, at most as wide as the model."""
+    model, lora = question.model, question.model.lora
+    if lora is None:
+        raise ArchError("--fit rank is of adapters, and the model has none", "--method lora")
+
+    def of(rank: int) -> MemoryQuestion:
+        return replace(question, model=model.replace(lora=lora.replace(rank=rank)))
+
+    def largest(most: int, lacking: Callable[[MemoryQuestion], int]) -> int | None:
+        def lacking_of(rank: int) -> int:
+            tell(f"rank {rank:,}")
+            return lacking(of(rank))
+
+        return _largest(lacking_of, most)
+
+    rank = largest(model.d_model, MemoryQuestion.lacking)
+    sure = rank and largest(rank, surely_lacking)
+    return {**_fitted(of(rank or 1), {}, rank), "rank": rank, "sure": sure}
+
+
 Lacking = Callable[[int], int]
 """Bytes that are lacking for so many sequences or tokens; 0 or less where they fit."""
 
@@ -359,6 +380,7 @@ def _fitted(question: MemoryQuestion, settings: Record, value: Any) -> Record:
 FITS: dict[str, Callable[[MemoryQuestion, Progress], Record]] = {
     "batch": _batch,
     "context": _context,
+    "rank": _rank,
     "recompute": _recompute,
     "devices": _devices,
 }

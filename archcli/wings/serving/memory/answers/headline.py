@@ -118,10 +118,16 @@ def _fitted(question: MemoryQuestion, device: DeviceMemory, fitted: Record) -> s
         what = f"{value:,} sequence{many} of {settings.tokens(question.model):,} tokens"
         of_replica = " on each replica" if settings.phase == "train" and question.plan.dp > 1 else ""
         return f"{what}{of_replica} fit{'' if many else 's'} into {where}: {peak}"
+    if "rank" in fitted:
+        return f"Adapters of rank {value:,} fit into {where}: {peak}"
     if "recompute" in fitted:
         return f"Fits into {where} with --recompute '{value}', the cheapest that does: {peak}"
     options = f" with {fitted['options']}" if fitted["options"] else ""
     return f"{'Fits into' if value == 1 else 'The fewest are'} {value:,} x {device.name}{options}: {peak}"
+
+
+TIGHT = {"batch_size": "{:,} sequences are", "seq_len": "{:,} tokens are", "rank": "Rank {:,} is"}
+"""What `--fit` found, by the key of its record."""
 
 
 def fit_notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -> Iterator[str]:
@@ -129,8 +135,8 @@ def fit_notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -
     fit, device = totals["fit"], question.device
     if fit and "sure" in fit and fit["sure"] != fit["value"]:
         least = f"{fit['sure']:,}" if fit["sure"] else "none"
-        what = "sequences" if "batch_size" in fit else "tokens"
-        yield f"{fit['value']:,} {what} are tight: beside {margin_in_words(question)}, {least} fit."
+        tight = next(words for key, words in TIGHT.items() if key in fit).format(fit["value"])
+        yield f"{tight} tight: beside {margin_in_words(question)}, {least} fit."
     if fit is not None and device is not None and fit["value"] is None:
         yield f"--fit: nothing that was tried fits into {device.name}."
     if totals["fits"] is False and not (fit and fit["value"]):

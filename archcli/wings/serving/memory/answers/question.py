@@ -23,8 +23,8 @@ from archcli.wings.serving.memory.reserved.reserves import reserves_of
 from archcli.wings.serving.memory.settings import DEFAULT_TOKENS, MemorySettings
 from archcli.wings.serving.memory.traced import TracedModel
 
-Fit = Literal["batch", "context", "recompute", "devices"]
-"""What `--fit` looks for: the largest batch or context, a recomputation, or the fewest devices."""
+Fit = Literal["batch", "context", "rank", "recompute", "devices"]
+"""What `--fit` looks for: the largest batch, context or rank, a recomputation, or the fewest devices."""
 
 
 class MemoryAnswer(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from archcli.arith import Number, ceil_div
+from archcli.arith import Number, ceil_div, minimum
 from archcli.errors import ArchError, quote
 from archcli.graph.kept import FP32
 from archcli.wings.serving.launches.memory.storage import Recomputed
@@ -42,7 +42,7 @@ def _rule(part: str) -> Callable[[str], bool]:
     return lambda path: fnmatchcase(path, part)
 
 
-PIECES = re.compile(r"(chunked|sliced):([1-9]\d{0,8})", re.ASCII)
+PIECES = re.compile(r"(chunked|sliced|tiled):([1-9]\d{0,8})", re.ASCII)
 SCALARS = 2 * FP32
 """Bytes of the loss and its gradient, or of the loss and the number of targets: alive until the end."""
 
@@ -54,7 +54,7 @@ class LossForm(NamedTuple):
     are alive. In slices of so many tokens of a sequence, the logits of all are there in fp32, and the loss
     is computed slice by slice. A kernel reads logits and writes their gradient, as torch.compile makes it. A
     fused one makes no logits at all (cut cross-entropy, arXiv:2411.09009): it keeps the log of each row's
-    sum.
+    sum. In tiles of so many words it makes those of one tile, in 16 bits.
     """
 
     kind: str = "plain"
@@ -163,6 +163,24 @@ def sliced(sizes: HeadSizes, tokens: Number) -> Iterator[LossBytes]:
     yield LossBytes("loss", 2 * wide + 2 * tokens * row + SCALARS)
     yield LossBytes("loss", wide + 3 * tokens * row + earlier + SCALARS, sizes.gradient)
     yield LossBytes("loss", wide + 2 * sizes.hidden + SCALARS, sizes.gradient, are_added=not sizes.tied)
+
+
+def tiled(sizes: HeadSizes, words: Number) -> Iterator[LossBytes]:
+    """Logits of one tile of tokens and words, and the tile's part of the matrix in 16 bits.
+
+    Gradients of the hidden states and of the matrix are summed in fp32.
+    """
+    words = minimum(words, sizes.vocabulary)
+    tile = HALF * words * minimum(sizes.tokens, TILE)
+    cast = HALF * words * sizes.d_model if sizes.width > HALF else 0
+    sums, wide = sizes.tokens * FP32, sizes.hidden // sizes.width * FP32
+    yield LossBytes("loss", ROWS * sums + tile + cast + SCALARS)
+    copy = sizes.gradient // sizes.width * FP32 if sizes.width < FP32 else 0
+    yield LossBytes("loss", 2 * sums + wide + tile + cast + copy + SCALARS, sizes.gradient)
+
+
+TILE, ROWS, HALF = 4096, 7, 2
+"""Tokens of a tile, numbers of each token that its forward makes, and bytes of a number in 16 bits."""
 
 
 def chunked(sizes: HeadSizes, chunks: Number) -> Iterator[LossBytes]:

@@ -42,6 +42,7 @@ from archcli.wings.serving.memory.training.losses import (
     plain,
     recomputed,
     sliced,
+    tiled,
 )
 from archcli.wings.serving.memory.training.optimizers import OptimizerBytes, optimizer, trained_tensors
 
@@ -307,9 +308,11 @@ def _losses(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Ite
     if form.kind == SLICED:
         yield from sliced(sizes, prod((*before[:-1], minimum(form.pieces, before[-1]))))
     else:
-        yield from chunked(sizes, form.pieces) if form.kind == "chunked" else fused(sizes)
+        yield from IN_PIECES[form.kind](sizes, form.pieces)
 
 
+IN_PIECES = {"chunked": chunked, "tiled": tiled, "fused": lambda sizes, _: fused(sizes)}
+"""Losses that run the head, by their names."""
 HALF, FP32 = 2, 4
 """Bytes of a number in 16 and in 32 bits."""
 

@@ -27,19 +27,9 @@ def tokenizer():
     return PreTrainedTokenizerFast(tokenizer_object=Tokenizer(words), eos_token="t1", pad_token="t2")
 
 
-def trained(torch, family, method, dtype, *, recompute):
-    """The trainer of a model, with callbacks that note the peaks of its last step."""
-    from datasets import Dataset
-    from peft import LoraConfig
-    from transformers import AutoConfig, AutoModelForCausalLM, TrainerCallback
-    from trl import SFTConfig, SFTTrainer
-
-    config = AutoConfig.for_model(**json.loads((FAMILIES / f"{family}.json").read_text(encoding="utf-8")))
-    model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, TYPES[dtype]))
-    model = packed(torch, model) if method == "qlora" else model
-    adapters = LoraConfig(r=RANK, target_modules="all-linear", task_type="CAUSAL_LM")
-    ids = [torch.randint(0, VOCABULARY, (TOKENS,)).tolist() for _ in range(BATCH * STEPS)]
-    live, peaks = storages_of(torch), {}
+def noting(live, peaks):
+    """A callback that notes the peaks of the last step."""
+    from transformers import TrainerCallback
 
     class Noted(TrainerCallback):
         def on_step_begin(self, *_, **__):
@@ -51,25 +41,30 @@ def trained(torch, family, method, dtype, *, recompute):
         def on_step_end(self, *_, **__):
             peaks["step"] = live.peak
 
-    asked = SFTConfig(
-        output_dir=tempfile.mkdtemp(),
-        per_device_train_batch_size=BATCH,
-        max_steps=STEPS,
-        max_length=TOKENS,
-        use_cpu=True,
-        gradient_checkpointing=recompute,
-        report_to=[],
-        save_strategy="no",
-        disable_tqdm=True,
-        dataloader_pin_memory=False,
-    )
+    return Noted()
+
+
+def trained(torch, family, method, dtype, *, recompute):
+    """The trainer of a model, a tracker of storages, and the peaks that it will have noted."""
+    from datasets import Dataset
+    from peft import LoraConfig
+    from transformers import AutoConfig, AutoModelForCausalLM
+    from trl import SFTConfig, SFTTrainer
+
+    config = AutoConfig.for_model(**json.loads((FAMILIES / f"{family}.json").read_text(encoding="utf-8")))
+    model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, TYPES[dtype]))
+    adapters = LoraConfig(r=RANK, target_modules="all-linear", task_type="CAUSAL_LM")
+    ids = [torch.randint(0, VOCABULARY, (TOKENS,)).tolist() for _ in range(BATCH * STEPS)]
+    live, peaks = storages_of(torch), {}
+    sizes = {"per_device_train_batch_size": BATCH, "max_steps": STEPS, "max_length": TOKENS}
+    quiet = {"report_to": [], "save_strategy": "no", "disable_tqdm": True, "dataloader_pin_memory": False}
     trainer = SFTTrainer(
-        model,
-        args=asked,
+        packed(torch, model) if method == "qlora" else model,
+        args=SFTConfig(tempfile.mkdtemp(), use_cpu=True, gradient_checkpointing=recompute, **sizes, **quiet),
         train_dataset=Dataset.from_dict({"input_ids": ids}),
         processing_class=tokenizer(),
         peft_config=None if method == "full" else adapters,
-        callbacks=[Noted()],
+        callbacks=[noting(live, peaks)],
     )
     return trainer, live, peaks
 

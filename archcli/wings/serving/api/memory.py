@@ -175,8 +175,8 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions, Trai
             return that_runs(replace(self, **options).question(loaded))
 
         usual = COMPUTED[0] if device is None else device.usual_dtype
-        asked = self.dtype or self.usual(loaded).get("dtype")
-        model = as_asked(loaded, asked, trains=(self.phase or DEFAULT_PHASE) == "train")
+        dtype = self.dtype or self.usual(loaded).get("dtype")
+        model = as_asked(loaded, dtype, trains=(self.phase or DEFAULT_PHASE) == "train")
         model, settings = self.settings(usual, loaded).stored(with_method(model, self.method), usual)
         settings = run_by_engine(settings, model, self.engine, self.kv_dtype, device)
         model = as_converted(model, (settings.engine or NO_ENGINE).name)

@@ -105,8 +105,8 @@ class Trainer:
 
     def said(self, options: Mapping[str, object]) -> Iterator[str]:
         """These options in its own words."""
-        for words, text in self.arguments.items():
-            name, _, value = words.partition(" ")
+        for option, text in self.arguments.items():
+            name, _, value = option.partition(" ")
             said = str(options.get(name))
             if said == value or (not value and (name in ALWAYS or said not in {"1", "0", "None"})):
                 yield text.format(said)

@@ -184,7 +184,7 @@ class Written(Op):
         with run_with(BY_NAME.get(form.autocast), groups):
             out = run(torch, weights, *xs)
         if form.keeps:
-            save_for_backward(out, *_beside(xs))
+            save_for_backward(out, *_saved_inputs(xs))
         return out
 
 
@@ -193,7 +193,7 @@ def weights_type(op: Op) -> DType | None:
     return BY_NAME.get(op.form.weights) if isinstance(op, Written) else None
 
 
-def _beside(xs: tuple[Any, ...]) -> tuple[Any, ...]:
+def _saved_inputs(xs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Of attention what queries and keys were before they were rotated; of a sum what is added."""
     if len(xs) == BINARY:
         return xs[1:]
@@ -214,9 +214,9 @@ def product_again(x: Any, weight: Any) -> Any:
 
 
 def packed_product(x: Any, out: int, bias: Any, computed: DType, *, keeps: bool = False) -> Any:
-    """Linear4bit of bitsandbytes: x in the type that computes, a product, and back; from 0.43 it keeps no x.
+    """Linear4bit of bitsandbytes: x in the type that computes, a product, and back.
 
-    Its backward multiplies with the unpacked matrix (MatMul4Bit).
+    From 0.43 on it keeps no x. Its backward multiplies with the unpacked matrix (MatMul4Bit).
     """
     low = x.to(computed)
 

@@ -135,7 +135,7 @@ def fit_notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -
     fit, device = totals["fit"], question.device
     if fit and "sure" in fit and fit["sure"] != fit["value"]:
         least = f"{fit['sure']:,}" if fit["sure"] else "none"
-        tight = next(words for key, words in TIGHT.items() if key in fit).format(fit["value"])
+        tight = next(phrase for key, phrase in TIGHT.items() if key in fit).format(fit["value"])
         yield f"{tight} tight: beside {margin_in_words(question)}, {least} fit."
     if fit is not None and device is not None and fit["value"] is None:
         yield f"--fit: nothing that was tried fits into {device.name}."

@@ -264,7 +264,7 @@ def _of_training(settings: MemorySettings, model: Model) -> Iterator[Problem]:
 
     form = parse_loss(settings.loss)
     tokens = settings.batch_size * settings.tokens(model)
-    if form.pieces > tokens:
+    if form.kind == "chunked" and form.pieces > tokens:
         what = f"--loss chunked:{form.pieces} cuts {tokens:,} tokens into more chunks than there are"
         yield Problem(what, f"chunked:{tokens} at most")
     if form.has_head and model.output_head is None:

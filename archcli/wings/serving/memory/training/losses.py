@@ -165,14 +165,14 @@ def sliced(sizes: HeadSizes, tokens: Number) -> Iterator[LossBytes]:
     yield LossBytes("loss", wide + 2 * sizes.hidden + SCALARS, sizes.gradient, are_added=not sizes.tied)
 
 
-def tiled(sizes: HeadSizes, words: Number) -> Iterator[LossBytes]:
+def tiled(sizes: HeadSizes, width: Number) -> Iterator[LossBytes]:
     """Logits of one tile of tokens and words, and the tile's part of the matrix in 16 bits.
 
     Gradients of the hidden states and of the matrix are summed in fp32.
     """
-    words = minimum(words, sizes.vocabulary)
-    tile = HALF * words * minimum(sizes.tokens, TILE)
-    cast = HALF * words * sizes.d_model if sizes.width > HALF else 0
+    width = minimum(width, sizes.vocabulary)
+    tile = HALF * width * minimum(sizes.tokens, TILE)
+    cast = HALF * width * sizes.d_model if sizes.width > HALF else 0
     sums, wide = sizes.tokens * FP32, sizes.hidden // sizes.width * FP32
     yield LossBytes("loss", ROWS * sums + tile + cast + SCALARS)
     copy = sizes.gradient // sizes.width * FP32 if sizes.width < FP32 else 0

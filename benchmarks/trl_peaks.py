@@ -2,8 +2,8 @@
 
 usage: python benchmarks/trl_peaks.py > benchmarks/measured/trl_steps.csv
 
-In the environment of trainer_peaks.py, with trl 1.16 and datasets. Logits are made in tiles of WORDS words: on
-a CPU torch's operations take several tensors of a tile's size, where a GPU has one kernel.
+In the environment of trainer_peaks.py, with trl 1.16 and datasets. Logits are made in tiles of WORDS words:
+on a CPU torch's operations take several tensors of a tile's size, where a GPU has one kernel.
 """
 
 import csv
@@ -23,7 +23,8 @@ def tokenizer():
     from tokenizers import Tokenizer, models
     from transformers import PreTrainedTokenizerFast
 
-    model = models.WordLevel({f"t{i}": i for i in range(VOCABULARY)}, **{"unk_token": "t0"})
+    unknown = {"unk_token": "t0"}
+    model = models.WordLevel({f"t{i}": i for i in range(VOCABULARY)}, **unknown)
     special = {"eos_token": "t1", "pad_token": "t2"}
     return PreTrainedTokenizerFast(tokenizer_object=Tokenizer(model), **special)
 

@@ -175,6 +175,63 @@ def test_the_report_says_whose_modules_run():
     assert any(note.startswith("Not compared with transformers with PEFT") for note in mixture.notes)
 
 
+def test_predict_takes_what_a_trainer_sets():
+    asked_of = {"phase": "train", "seq_len": 1024, "trainer": "trl", "method": "qlora"}
+    times = archcli.predict("qwen2.5-0.5b", "rtx-4080", **asked_of)
+    memory = archcli.count_memory("qwen2.5-0.5b", device="rtx-4080", **asked_of)
+    assert times.totals["needed_bytes"] == memory.totals["peak_bytes"] + memory.totals["beyond_bytes"]
+    assert any("its times are those of archcli's modules" in note for note in times.notes)
+
+
+def test_the_words_of_a_trainer():
+    asked_of = {"method": "qlora", "device": "rtx-4080", "seq_len": 1024, "fit": "batch"}
+    report = archcli.count_memory("qwen2.5-0.5b", "train", trainer="trl", command=True, **asked_of)
+    batch = report.totals["fit"]["value"]
+    assert f"per_device_train_batch_size={batch}" in report.totals["arguments"]
+    assert any("optim='paged_adamw_8bit'" in note for note in report.notes)
+
+
+def test_the_largest_rank_that_fits():
+    lora = archcli.load("qwen2.5-0.5b", overrides=["lora.rank=16", "lora.targets=[all_linear]"])
+    asked_of = {"memory": "6GiB", "seq_len": 1024, "optimizer": "adamw"}
+    rank = archcli.count_memory(lora, "train", fit="rank", **asked_of).totals["fit"]["value"]
+    for size, fits in ((rank, True), (rank + 1, False)):
+        model = lora.replace(lora=lora.lora.replace(rank=size))
+        assert archcli.count_memory(model, "train", **asked_of).totals["fits"] is fits
+
+
+def test_a_reference_model_is_a_second_one_unless_adapters_train():
+    parts = {
+        (name, method): archcli.count_memory("qwen2.5-0.5b", trainer=name, method=method).totals["parts"]
+        for name in ("trl", "trl-dpo")
+        for method in ("full", "lora")
+    }
+    weights = {key: part["weights"] for key, part in parts.items()}
+    assert weights["trl-dpo", "full"] == 2 * weights["trl", "full"]
+    assert weights["trl-dpo", "lora"] == weights["trl", "lora"]
+
+
+def test_shards_of_fsdp_are_in_fp32():
+    plan = {"dp": 8, "zero": 3}
+    parts = archcli.count_memory("llama-3.1-8b", "train", trainer="torchtitan", **plan).totals["parts"]
+    params = 8_030_261_248  # of which 8 devices have an eighth each: weights and two moments in fp32
+    assert parts["weights"] == params // 8 * 4
+    assert parts["optimizer"] == pytest.approx(params // 8 * 8, rel=1e-5)
+
+
+def test_a_loss_by_a_kernel_keeps_no_copy_in_fp32():
+    peaks = {
+        loss: archcli.count_memory("gpt2", "train", loss=loss, seq_len=1024).totals["moments"]
+        for loss in ("plain", "kernel")
+    }
+    of_loss = {
+        loss: next(m["parts"]["loss"] for m in rows if m["moment"] == "loss") for loss, rows in peaks.items()
+    }
+    logits = 1024 * 50257
+    assert of_loss["kernel"] == 2 * logits + 4 * 1024 + 8  # their gradient, a sum of each row
+    assert of_loss["plain"] == 3 * 4 * logits - 2 * logits + 8
+
+
 @pytest.mark.parametrize(
     ("options", "what"),
     [
@@ -183,6 +240,10 @@ def test_the_report_says_whose_modules_run():
         ({"trainer": "peft", "phase": "serve"}, "is of training"),
         ({"method": "lora", "phase": "prefill"}, "is of training"),
         ({"trainer": "peft", "dp": 2}, "is known of one device"),
+        ({"trainer": "torchtitan"}, "shares a model among devices"),
+        ({"trainer": "deepspeed", "dp": 2}, "shares a model among devices"),
+        ({"trainer": "megatron", "method": "lora"}, "has no method lora"),
+        ({"fit": "rank", "memory": "8GiB"}, "--fit rank is of adapters"),
         ({"trainer": "peft", "method": "lora", "dtype": "int8"}, "beside weights in int8 is not known"),
     ],
 )

@@ -48,7 +48,7 @@ from archcli.wings.serving.api.known_device.machines import Machines, NodesOptio
 from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.pasted import with_commands
 from archcli.wings.serving.api.plan_options import WHOLE, Free, PlanOptions
-from archcli.wings.serving.api.programs.trainer import TrainerOptions, of_known_plan
+from archcli.wings.serving.api.programs.trainer import Command, TrainerOptions, of_known_plan
 from archcli.wings.serving.devices.engines import runs_on
 from archcli.wings.serving.launches.memory.trainer import with_method
 from archcli.wings.serving.memory.answers.question import Fit, MemoryQuestion, check_question
@@ -143,6 +143,7 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions, Trai
     gradients: Gradients = None
     free: Free = None
     measured_bytes: MeasuredBytesOption = None
+    command: Command = False
 
     def __post_init__(self) -> None:
         """Read a word such as 4bit as the users of the engine mean it."""
@@ -160,9 +161,7 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions, Trai
             what = f"--new applies to serving only, and the phase is {phase}"
             raise ArchError(what, "ask for --phase serve, or leave --new out")
         trainer = self.chosen_trainer(phase)
-        said = {"dtype": usual, **self.usual(model)}
-        left_out: dict[str, Any] = {name: said[name] for name in said if getattr(self, name) is None}
-        filled = replace(self, **left_out, phase=phase)
+        filled = replace(self, **self.filled(usual, model), phase=phase)
         settings = part(filled, MemorySettings, omitted=SET_BY_ENGINE)
         sequences = 1 if trainer is None else trainer.sequences
         return replace(settings, trainer=trainer, batch_size=self.batch_size * sequences)
@@ -225,7 +224,7 @@ def memory_report(
     engine = settings.engine or NO_ENGINE
     notes = version_notes(engine, question.model, settings.cache_dtype, question.device)
     report = replace(report, notes=(*options.method_notes(question), *report.notes, *notes))
-    report = options.with_arguments(report, question)
+    report = options.with_arguments(report, question, said_too=options.command)
     return subject.named(with_commands(report, "memory", subject, options), options)
 
 

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 from archcli.api.asking.options import (
     Backend,
     BatchSize,
+    ChosenOptimizer,
+    ChosenRecompute,
     Chunk,
     Engine,
     Files,
@@ -15,9 +17,7 @@ from archcli.api.asking.options import (
     Gradients,
     KvDtype,
     MediaOptions,
-    Optimizer,
     Past,
-    Recompute,
     SourceLen,
     Tokens,
     Utilization,
@@ -45,7 +45,9 @@ from archcli.wings.serving.api.known_device.machines import Machines, NetworkOpt
 from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.pasted import with_commands
 from archcli.wings.serving.api.plan_options import WHOLE, Free, PlanOptions
+from archcli.wings.serving.api.programs.trainer import TrainerOptions, of_known_plan
 from archcli.wings.serving.devices.engines import load_engine
+from archcli.wings.serving.launches.memory.trainer import with_method
 from archcli.wings.serving.memory.answers.offloading import of_model
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.plan import Plan
@@ -132,8 +134,11 @@ MeasuredOption = Annotated[
 FitOption = Annotated[FitTime | None, Option("Find the fastest plan that fits into the devices.")]
 
 
+OF_TRAINER = "What {} sets and holds is counted; its times are those of archcli's modules."
+
+
 @dataclass(frozen=True)
-class PredictOptions(NetworkOptions, OffloadOptions, PlanOptions, MediaOptions):
+class PredictOptions(NetworkOptions, OffloadOptions, PlanOptions, MediaOptions, TrainerOptions):
     """Options of `archcli predict`; None for one left out."""
 
     model: ModelLike
@@ -150,7 +155,7 @@ class PredictOptions(NetworkOptions, OffloadOptions, PlanOptions, MediaOptions):
     attention: Attention = "flash"
     backend: Backend = "cuda"
     compiled: Compiled = False
-    recompute: Recompute = "none"
+    recompute: ChosenRecompute = None
     grad_accum: GradAccum = 1
     engine: Engine = None
     kv_read: KvRead = "groups"
@@ -162,7 +167,7 @@ class PredictOptions(NetworkOptions, OffloadOptions, PlanOptions, MediaOptions):
     measured: MeasuredOption = None
     chunk: Chunk = None
     utilization: Utilization = None
-    optimizer: Optimizer = "adamw-mixed"
+    optimizer: ChosenOptimizer = None
     gradients: Gradients = None
     free: Free = None
 
@@ -171,12 +176,13 @@ class PredictOptions(NetworkOptions, OffloadOptions, PlanOptions, MediaOptions):
         object.__setattr__(self, "engine", self.engine_in(self.phase, self.engine))
         take_format(self, self.engine or ("transformers" if self.phase == "train" else None))
 
-    def settings(self) -> MemorySettings:
+    def settings(self, model: Model | None = None) -> MemorySettings:
         """The MemorySettings of the pass. Raises ArchError for `past` in a phase that takes none."""
         decodes = self.phase == "decode"
         if self.past is not None and self.phase not in {"decode", "prefill"}:
             what = f"--past applies to decode and prefill only, and the phase is {self.phase}"
             raise ArchError(what, "state the tokens of a sequence: --seq-len")
+        said = replace(self, **self.filled("bf16", model))
         return MemorySettings(
             phase=self.phase,
             batch_size=self.batch_size,
@@ -184,14 +190,16 @@ class PredictOptions(NetworkOptions, OffloadOptions, PlanOptions, MediaOptions):
             seq_len=self.past if decodes and self.past is not None else self.seq_len,
             past=0 if decodes else self.past or 0,
             source_len=self.source_len,
-            dtype=self.dtype or "bf16",
+            dtype=said.dtype or "bf16",
             attention=self.attention,
             backend=self.backend,
-            recompute=self.recompute,
+            recompute=said.recompute or "none",
             grad_accum=self.grad_accum,
-            optimizer=self.optimizer,
-            gradients=self.gradients,
+            optimizer=said.optimizer or "",
+            loss=self.usual(model)["loss"],
+            gradients=said.gradients,
             media=self.media,
+            trainer=self.chosen_trainer(self.phase),
         )
 
     def beyond(self) -> PredictSettings:
@@ -207,8 +215,10 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     machines = Machines.of(asking.nodes, asking.network)
     known = known_device(asking.device, asking.calibrate, machines, asking.free)
     usual = known.timed.memory.usual_dtype
-    model = as_asked(loaded, asking.dtype, trains=asking.phase == "train")
-    model, settings = replace(asking, dtype=asking.dtype or usual).settings().stored(model, usual)
+    trains, model = asking.phase == "train", with_method(loaded, asking.method)
+    asking = replace(asking, **asking.filled(usual, model)) if trains else asking
+    model = as_asked(model, asking.dtype, trains=trains)
+    model, settings = replace(asking, dtype=asking.dtype or usual).settings(model).stored(model, usual)
     settings, options, device = _run_by_engine(model, asking, settings, known)
     model = as_converted(model, (settings.engine or NO_ENGINE).name)
 
@@ -231,6 +241,7 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
         fitted = question.memory()
         shared_plan = usual_plan(fitted, device.memory.n_devices)
         question = replace(question, plan=shared_plan, known=fitted.known)
+    of_known_plan(question.memory())
     return _with_offload(question, asking)
 
 
@@ -281,8 +292,10 @@ def predict_report(subject: Subject, question: PredictQuestion, options: Predict
     report = predict_times(question, curve=options.curve, what_fits=options.fit)
     memory, device = question.memory(), question.device.memory
     engine = memory.settings.engine or NO_ENGINE
-    notes = version_notes(engine, memory.model, memory.settings.cache_dtype, device)
-    report = replace(report, notes=(*report.notes, *notes))
+    notes = [*version_notes(engine, memory.model, memory.settings.cache_dtype, device)]
+    if memory.settings.trainer is not None:
+        notes.append(OF_TRAINER.format(memory.settings.trainer.title))
+    report = replace(report, notes=(*options.method_notes(memory), *report.notes, *notes))
     return subject.named(with_commands(report, "predict", subject, options), options)
 
 

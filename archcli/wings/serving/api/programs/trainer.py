@@ -39,7 +39,6 @@ class TrainerOptions:
     _: KW_ONLY
     trainer: TrainerOption = None
     method: Method = None
-    command: Command = False
 
     def chosen_trainer(self, phase: str) -> Trainer | None:
         """The trainer; None for none. Raises ArchError for an unknown one, and outside of training."""
@@ -60,8 +59,16 @@ class TrainerOptions:
         adapters = f"adapters of rank {lora.rank} on {', '.join(lora.targets)}"
         yield f"{self.method}: {adapters}, weights in {stored}, {settings.optimizer}."
 
-    def with_arguments(self, report: Report, question: MemoryQuestion) -> Report:
-        """The report with what was asked, and what fits, in the words of the trainer."""
+    def filled(self, usual: str, model: Model | None = None) -> dict[str, Any]:
+        """What is left out, with a `usual` dtype, as the trainer or the method has it."""
+        options = {"dtype": usual, **self.usual(model)}
+        return {name: options[name] for name in options if getattr(self, name, "") is None}
+
+    def with_arguments(self, report: Report, question: MemoryQuestion, *, said_too: bool) -> Report:
+        """The report with what was asked, and what fits, in the words of the trainer.
+
+        `said_too`: in a note as well.
+        """
         model, settings, fitted = question.model, question.settings, report.totals["fit"] or {}
         if settings.trainer is None:
             return report
@@ -72,7 +79,7 @@ class TrainerOptions:
         options["batch_size"] = max(options["batch_size"] // settings.trainer.sequences, 1)
         said = [*settings.trainer.said(options)]
         line = (" " if said and said[0].startswith("--") else ", ").join(said)
-        note = (f"In the words of {settings.trainer.title}: {line}",) if self.command else ()
+        note = (f"In the words of {settings.trainer.title}: {line}",) if said_too else ()
         totals = {**report.totals, "arguments": said}
         return replace(report, totals=totals, notes=(*note, *report.notes))
 

@@ -250,7 +250,9 @@ def _of_words(*choices: str) -> Callable[[str], list[str]]:
     return offered
 
 
-offloads = _of_words("auto", "experts", "experts:", "layers:")
+offloads = _of_words(
+    "auto", "experts", "experts:", "layers:", "optimizer", "parameters", "activations", "all"
+)
 recomputes = _of_words("none", "attention", "layer", "layers.*.ffn", "keep:")
 losses = _of_words("plain", "fused", "chunked:")
 speeds = _of_words("5", "10", "20", "50")

@@ -217,7 +217,7 @@ def test_a_part_in_ram_is_of_llamacpp_where_no_engine_is_named(ask):
         ({"offload": "layers:1", "engine": "vllm"}, "of llama.cpp, and the engine is vllm"),
         (
             {"offload": "layers:1", "phase": "train", "engine": None},
-            "of llama.cpp, and the phase is train without it",
+            "is no part of a training step",
         ),
         ({"offload": "layers:20", "ram": "4GiB"}, "takes 9.30 GiB, and --ram is 4.00 GiB"),
         ({"offload": "layers:1", "device": "m3-max"}, "m3-max has no other memory"),

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 from archcli.api.asking.options import Size
 from archcli.api.asking.question import Option
-from archcli.errors import ArchError
+from archcli.errors import ArchError, either
 from archcli.measure.kvcache.engine import CACHING, NO_ENGINE
 from archcli.modules import Model
 from archcli.modules.models.layers import layer_count
 from archcli.modules.spec.arguments import memory_bytes
-from archcli.wings.serving.memory.offload import HostMemory, Offload
+from archcli.wings.serving.memory.offload import HostMemory, Offload, Part
 
 if TYPE_CHECKING:
     from archcli.modules.spec.arguments import EngineName
     from archcli.wings.serving.memory.answers.question import MemoryQuestion
+    from archcli.wings.serving.memory.plan import DeviceMemory
 
 LEAST_RATE = 10**8
 """Bytes a second; a lower rate is a mistake in its unit."""
@@ -29,7 +30,7 @@ OffloadOption = Annotated[
     Option(
         "With llama.cpp, leave in RAM: layers:N the first N layers; experts routed experts of all layers, "
         "experts:N of the first N; layers:N,experts both; auto the fewest with which the rest fits, of a "
-        "mixture experts first.",
+        "mixture experts first. In training: optimizer, parameters, activations, several, or all.",
         metavar="WHAT",
         completes="offloads",
     ),
@@ -37,7 +38,8 @@ OffloadOption = Annotated[
 Ram = Annotated[
     Size,
     Option(
-        "With --offload: the RAM for it. [default: an instance's, else 64GiB]",
+        "With --offload: the RAM for it, in training of a node. "
+        "[default: an instance's, else 64GiB, in training none]",
         metavar="SIZE",
         reads="text",
     ),
@@ -71,14 +73,19 @@ class OffloadOptions:
         """The engine of a pass: llama.cpp alone leaves a part of a model in RAM."""
         return "llamacpp" if engine is None and self.offload is not None and phase in CACHING else engine
 
-    def host(self) -> HostMemory:
+    def host(self, usual: HostMemory = HostMemory()) -> HostMemory:  # noqa: B008  # immutable
         """The RAM. Raises ArchError for an invalid size or rate."""
-        usual = HostMemory()
         return HostMemory(
             self._usual_ram(usual) if self.ram is None else memory_bytes(self.ram),
             usual.bandwidth if self.ram_bandwidth is None else _rate("ram_bandwidth", self.ram_bandwidth),
             usual.bus if self.bus_bandwidth is None else _rate("bus_bandwidth", self.bus_bandwidth),
         )
+
+    def check_rates(self, device: DeviceMemory) -> None:
+        """Raise ArchError where the usual rates, a desktop's, would be taken for a server's."""
+        if device.of_servers and None in {self.ram_bandwidth, self.bus_bandwidth}:
+            what = f"the rates of RAM and bus beside {device.name} are not stated: those of servers differ"
+            raise ArchError(what, "--ram-bandwidth 400GB/s --bus-bandwidth 50GB/s, by their datasheets")
 
     def _usual_ram(self, usual: HostMemory) -> int:
         """The RAM of the instance of a cloud that the device's name says; else what is usual."""
@@ -99,6 +106,11 @@ class OffloadOptions:
                 option = f"--{changed[0].replace('_', '-')}"
                 raise ArchError(f"{option} is of --offload, which is left out", "--offload auto")
             return question
+        _check_device(question)
+        if question.settings.phase == "train":
+            # a node's RAM is as large as it is bought: none is usual
+            offload = Offload(host=self.host(HostMemory(bytes=0)), parts=_parts(self.offload))
+            return replace(question, settings=replace(question.settings, offload=offload))
         from archcli.wings.serving.memory.answers import offloading  # asked for by name
 
         _check_engine(question)
@@ -121,8 +133,22 @@ def _rate(name: str, value: str | int) -> float:
     return float(rate)
 
 
+def _parts(text: str) -> tuple[Part, ...]:
+    """The parts of a training step that a text names. Raises ArchError for any other."""
+    named = [part.strip() for part in text.split(",")]
+    known = get_args(Part)
+    unknown = next((name for name in named if name not in {*known, "all"}), None)
+    if unknown is not None:
+        what = f"--offload {unknown[:40]!r} is no part of a training step"
+        raise ArchError(what, f"{either(known)}, several of them, or all; or --phase serve for llama.cpp's")
+    return tuple(part for part in known if part in named or "all" in named)
+
+
 def _read(text: str, model: Model, host: HostMemory) -> Offload:
     """An offload from a text other than `auto`: layers, experts, or both."""
+    if not {*text.split(",")}.isdisjoint({*get_args(Part), "all"}):
+        what = f"--offload {text[:40]} is of training, and llama.cpp leaves layers or experts in RAM"
+        raise ArchError(what, "--phase train; or layers:20, experts or auto")
     matches = [WHAT.fullmatch(part) for part in text.split(",")]
     numbers = {match[1]: match[2] for match in matches if match is not None}
     if len(numbers) < len(matches) or numbers.get("layers", "") is None:
@@ -142,6 +168,10 @@ def _check_engine(question: MemoryQuestion) -> None:
     if engine.name != "llamacpp":
         what = f"--offload is of llama.cpp, and the engine is {engine.name}"
         raise ArchError(what, "--engine llamacpp, or leave --offload out")
+
+
+def _check_device(question: MemoryQuestion) -> None:
+    """Raise ArchError unless equal devices have memory of their own beside RAM."""
     device = question.device
     if device is not None and device.unlike:
         raise ArchError(f"--offload is of equal devices, and {device.name} are unlike", "leave --offload out")

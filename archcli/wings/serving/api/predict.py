@@ -251,6 +251,10 @@ def _with_offload(question: PredictQuestion, options: PredictOptions) -> Predict
     offload = with_it.settings.offload
     if offload is None:
         return question
+    if offload.parts:
+        options.check_rates(question.device.memory)
+        settings = replace(question.settings, offload=offload)
+        return replace(question, settings=settings, known=with_it.known)
     from archcli.wings.serving.api.known_device.whole_runs import with_ram  # of this engine alone
 
     device = with_ram(question.device, offload.host, question.model)

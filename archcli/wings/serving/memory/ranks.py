@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from archcli.arith import Number
@@ -34,8 +35,8 @@ from archcli.wings.serving.memory.shares import (
 from archcli.wings.serving.memory.traced import MemoryMoment, TracedModel, TracedPass, highest
 
 if TYPE_CHECKING:
+    from archcli.wings.serving.memory.training.held import Held
     from archcli.wings.serving.memory.training.optimizers import OptimizerBytes
-    from archcli.wings.serving.memory.training.step import Held
 
 Value = TypeVar("Value")
 
@@ -169,6 +170,8 @@ class RankPeak(NamedTuple):
     moments: tuple[MemoryMoment, ...]
     kept_beside: Number = 0
     """Bytes that towers keep for their backward; `traced` is the pass of the language model."""
+    in_ram: Mapping[str, Number] = MappingProxyType({})
+    """Bytes in RAM of an offload in training, by purpose."""
 
     @property
     def kept(self) -> Number:
@@ -205,7 +208,7 @@ def rank_peaks(known: TracedModel, settings: MemorySettings, plan: Plan) -> list
 
 def _rank_peaks(known: TracedModel, settings: MemorySettings, plan: Plan) -> list[RankPeak]:
     model = known.model
-    if plan.devices == 1 and settings.offload is None:
+    if plan.devices == 1 and (settings.offload is None or settings.phase == "train"):
         return [_single(known, settings)]
     by_layers, in_ram = settings.splits_layers, settings.layers_in_ram
     stages = stages_of(plan, layer_count(model), with_head=by_layers, in_ram=in_ram, split=settings.split)
@@ -224,7 +227,7 @@ def _single(known: TracedModel, settings: MemorySettings, held: Number | None = 
         from archcli.wings.serving.memory.training.step import training_step  # of training alone
 
         step = training_step(model, settings, known=known)
-        return RankPeak(0, 0, highest(step.moments), step.traced, step.moments)
+        return RankPeak(0, 0, highest(step.moments), step.traced, step.moments, in_ram=step.in_ram)
     run = serving if settings.served else inference_pass
     passed = run(model, settings, known, held)
     return RankPeak(0, 0, highest(passed.moments), passed.traced, passed.moments)
@@ -286,7 +289,8 @@ class _TrainedRanks:
         step = training_step(self.plan.share(*layers), mine, held, traced)
         if traced is None:
             self._traced.append((layers, step.traced))
-        return RankPeak(rank, stage.number, highest(step.moments), step.traced, step.moments)
+        peak = highest(step.moments)
+        return RankPeak(rank, stage.number, peak, step.traced, step.moments, in_ram=step.in_ram)
 
     def held(self, stage: Stage, rank: int) -> Held:
         """The bytes that a rank of a stage holds all through the step."""
@@ -334,16 +338,18 @@ def held_bytes(
     weights: tuple[PlacedWeight, ...], settings: MemorySettings, plan: Plan, stage: Stage, rank: int
 ) -> Held:
     """The bytes that a rank holds all through the step, under the plan's stage of ZeRO."""
-    from archcli.wings.serving.memory.training.step import Held  # of training alone
+    from archcli.wings.serving.memory.training.held import Held  # of training alone
 
+    from_ram, sharded = settings.offloads("parameters"), plan.zero == OF_WEIGHTS
+    sharing = 0 if sharded and settings.offloads("optimizer") else plan.replicas
     width, summed = settings.width, settings.gradient_width
     elements, whole = shares(plan, weights, stage, rank), shares(replace(plan, zero=0), weights, stage)
-    return Held(
+    held = Held(
         elements.weights * settings.trained_width,
         elements.gradients * summed,
         optimizer_bytes(weights, settings, plan, stage, rank),
-        gathered(plan, weights, stage).bytes(Widths(width, summed), plan.replicas)
-        if plan.zero == OF_WEIGHTS
+        gathered(plan, weights, stage, from_ram=from_ram).bytes(Widths(width, summed), sharing)
+        if sharded or from_ram
         else {},
         (elements.gradients * summed, max(whole.gradients, 1) * width),
         in_flight(plan, stage.number),
@@ -351,6 +357,7 @@ def held_bytes(
         plan.sums_gradients(settings),
         splits_words=plan.tp > 1,
     )
+    return held if settings.offload is None else held.offloaded(settings, plan, held.gathered)
 
 
 def optimizer_bytes(

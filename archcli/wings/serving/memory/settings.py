@@ -23,7 +23,7 @@ from archcli.modules.spec.values import (
     value_type,
 )
 from archcli.wings.serving.launches.memory.trainer import NO_TRAINER, ChosenTrainer
-from archcli.wings.serving.memory.offload import ChosenOffload
+from archcli.wings.serving.memory.offload import ChosenOffload, Part
 from archcli.wings.serving.memory.reserved.reserves import reserves_of
 
 MemoryPhase = Literal["train", "forward", "prefill", "decode", "serve"]
@@ -49,7 +49,7 @@ class MemorySettings:
     engine: what runs inference; None is eager torch, and of serving what all engines have in common.
     new: tokens that serving generates for each sequence, which the cache has room for.
     gradients: the dtype that gradients are summed and kept in; None is `dtype`.
-    offload: what of the model lies in RAM; None is nothing but tables.
+    offload: what of the model, or of a training step, lies in RAM; None is nothing but tables.
     media: the image or sound that an encoder of them reads; left out, one of its usual size.
     split: bytes of each of several unlike devices, by which an engine that splits layers shares them out.
     trainer: what trains; None is the model as archcli builds it.
@@ -162,6 +162,10 @@ class MemorySettings:
     def layers_in_ram(self) -> int:
         """The first layers that lie in RAM."""
         return 0 if self.offload is None else self.offload.layers
+
+    def offloads(self, part: Part) -> bool:
+        """Whether a part of a training step lies in RAM."""
+        return self.offload is not None and part in self.offload.parts
 
     @property
     def trained_width(self) -> Number:

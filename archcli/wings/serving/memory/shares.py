@@ -213,13 +213,18 @@ class Gathered(NamedTuple):
         return self.root + self.layers + 2 * self.reduced
 
     def bytes(self, widths: Widths, replicas: int) -> dict[Place, Number]:
-        """Bytes by the place in a step; gradients are summed and sent in a width of their own."""
+        """Bytes by the place in a step; gradients are summed and sent in a width of their own.
+
+        replicas: 0 where no rank's own part counts among the gradients.
+        """
         weight, copied = widths.weight, self.reduced * widths.gradient
         root, sums = self.root * weight, self.sums * widths.gradient
         # a buffer of what was gathered is there until the next one is
         block = self.layers * weight // 2
         # of these the rank's own part counts among the gradients
-        head, ends = ((whole - -(-whole // replicas)) * weight for whole in (self.head, self.ends))
+        head, ends = (
+            (whole - (-(-whole // replicas) if replicas else 0)) * weight for whole in (self.head, self.ends)
+        )
         gradients = 0 if sums else self.reduced * weight
         places: dict[Place, Number] = {
             "before": 2 * root if not sums else root,
@@ -236,19 +241,25 @@ class Gathered(NamedTuple):
         return {place: size + sums for place, size in places.items()}
 
 
-def gathered(plan: Plan, weights: Iterable[PlacedWeight], stage: Stage) -> Gathered:
+def gathered(
+    plan: Plan, weights: Iterable[PlacedWeight], stage: Stage, *, from_ram: bool = False
+) -> Gathered:
     """The gathered elements of a stage under ZeRO 3; none below it, or on one device.
+
+    With `from_ram` weights come from RAM, those of one device too.
 
     A stage of a pipeline has all its weights whole through the step, and sums whole gradients up to the last
     micro batch, as torchtitan does: each micro batch would gather and scatter them anew.
     """
-    if plan.zero != OF_WEIGHTS:
+    if plan.zero != OF_WEIGHTS and not from_ram:
         return Gathered(0, 0, 0)
-    weights = [weight for weight in weights if _replicas(plan, weight) > 1]
-    ends = [weight for weight in weights if weight.count(stage) and (weight.first or weight.last)]
+    fetched = list(weights)
+    weights = [weight for weight in fetched if _replicas(plan, weight) > 1]
+    fetched = fetched if from_ram else weights
+    ends = [weight for weight in fetched if weight.count(stage) and (weight.first or weight.last)]
     root, most, padded = sum(weight.held for weight in ends), 0, 0
     for group in stage.groups:
-        sizes = [_of_layer(weights, number) for number in group]
+        sizes = [_of_layer(fetched, number) for number in group]
         pairs = zip(sizes, [*sizes[1:], 0], strict=True)
         most = max(most, *(a + b for a, b in pairs)) if sizes else most
         padded = max([padded, *(_padded(plan, weights, number) for number in group)])

@@ -191,7 +191,7 @@ def trace_memory(
     moments: False leaves out the live bytes and costs of rows, and gives kept bytes alone: sums of live bytes
         are slow in symbols and arrays.
     values: those of the symbols of a formula; they decide which kernels run.
-    recomputed: what the backward computes again.
+    recomputed: what the backward computes again, and whether what it keeps lies in RAM.
     code: a trainer's, which runs the operations.
 
     Raises ArchError for an operation that does not state what it keeps and calls a function unknown here.
@@ -207,7 +207,7 @@ def trace_memory(
     tape.execution, tape.read, tape.code = execution, OpReader(values), code
     tape.ledger.follows = moments
     if recomputed is not None:
-        tape.recomputed = recomputed
+        tape.recomputed, tape.ledger.offloads = recomputed, recomputed.offloads
     inputs = _placed_inputs(model, request, execution)
     try:
         output, cache = run_on(tape, runs, request, inputs, cache)

@@ -197,17 +197,26 @@ class RunStages(NamedTuple):
 def _run(times: RankTimes, plan: Plan, model: Model) -> RunStages:
     """The pass or step of a plan."""
     if times.settings.phase == "train":
-        return _training(times, plan)
+        return _training(times, plan, model)
     offload = times.settings.offload
     return all_batches(times, plan) if offload is None else _offloaded(times, plan, model, offload)
 
 
-def _training(times: RankTimes, plan: Plan) -> RunStages:
+def _training(times: RankTimes, plan: Plan, model: Model) -> RunStages:
     """The step of the slowest stage."""
-    grad_accum = times.settings.grad_accum
+    grad_accum, over_bus = times.settings.grad_accum, list[PredictedRow]()
     steps = {stage: stage_step(times, plan, stage, grad_accum) for stage in times.distinct(plan)}
     slowest = max(steps, key=lambda stage: steps[stage].total.expected)
+    if times.settings.offload is not None:
+        from archcli.wings.serving.predict.rank.offloaded import step_copies  # of an offload alone
+
+        step = steps[slowest]
+        computing = step.total.beyond(times.update(plan, slowest).time.seconds)
+        number, moved, seconds = step_copies(model, times, plan, slowest, computing)
+        steps[slowest] = step._replace(total=step.total.plus(seconds))
+        over_bus.append(bus_row("train", number, moved, seconds))
     rows = (*rows_of_stage(times, plan, slowest), *waits(times, plan, slowest, steps[slowest].launching))
+    rows += tuple(over_bus)
     of_all = (
         rows if stage == slowest else rows_of_stage(times, plan, stage)
         for stage in times.rank.planned.stages(plan)

@@ -108,10 +108,12 @@ class Recomputed:
     """Rules for activation recomputation: modules and operations computed again, and exceptions in them.
 
     rules: whether a path is computed again. kept: whether an operation within keeps its results.
+    offloads: whether what is kept for the backward lies in RAM.
     """
 
     rules: tuple[Callable[[str], bool], ...] = ()
     kept: tuple[Callable[[str], bool], ...] = ()
+    offloads: bool = False
 
     def __call__(self, path: str) -> bool:
         """Whether the module or operation of a path is computed again."""
@@ -147,6 +149,7 @@ class Ledger:
     entries: inputs of each recomputed module, by its path.
     regions: recomputed modules by path.
     follows: False leaves moments and steps out.
+    offloads: what is kept lies in RAM, and comes back for its backward (torch's `save_on_cpu`).
     """
 
     live: Number = 0
@@ -158,12 +161,20 @@ class Ledger:
     entries: dict[str, dict[int, Allocation]] = field(default_factory=dict)
     regions: dict[str, RecomputedRegion] = field(default_factory=dict)
     follows: bool = True
+    offloads: bool = False
+
+    @property
+    def held(self) -> Number:
+        """Bytes that are kept on the device so far."""
+        return 0 if self.offloads else self.kept
 
     def keep(self, storage: LiveStorage) -> None:
         """Keep a storage for the backward, in every layer that it stands for."""
         if id(storage.record) not in self.saved:
-            self.saved[id(storage.record)] = storage
-            storage.repeat()
+            # what lies in RAM leaves the device with the last reference of the forward
+            kept = LiveStorage(storage.record, RAM) if self.offloads else storage
+            self.saved[id(storage.record)] = kept
+            kept.repeat()
             if self.follows:
                 self.kept = self.kept + storage.record.size * storage.record.times
 
@@ -174,5 +185,9 @@ class Ledger:
     def note(self, path: str, running: Number) -> None:
         """Note the moment at which an operation runs."""
         if self.follows:
-            others = self.live - self.kept - self.cache + running
-            self.moments.append(Moment(path, self.kept, others, self.cache))
+            others = self.live - self.held - self.cache + running
+            self.moments.append(Moment(path, self.held, others, self.cache))
+
+
+RAM = Ledger(follows=False)
+"""Stands for the host, whose bytes no moment counts."""

@@ -82,7 +82,7 @@ CHANGES = {
 
 def cheapest_change(question: MemoryQuestion) -> Record | None:
     """The first change with which the model fits, with its bytes; None if no single one is enough."""
-    if question.device is None:
+    if question.device is None or question.answer().ram_lacking > 0:
         return None
     for option, changed in _changed(question):
         answer = peak_with(changed) if _may_fit(changed) else None

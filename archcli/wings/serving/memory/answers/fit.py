@@ -168,7 +168,7 @@ class FewestDevices:
     def fits(self, plan: Plan, device: DeviceMemory) -> bool:
         """Whether a plan's largest rank fits into such a device."""
         answer = self.answer(plan, device)
-        return answer is not None and answer.needed_bytes <= device.memory_bytes
+        return answer is not None and answer.fits(device)
 
     def _serving(self, device: DeviceMemory) -> Plan | None:
         question = self.question
@@ -327,7 +327,8 @@ def _recompute(question: MemoryQuestion, tell: Progress) -> Record:
     if question.settings.phase != "train":
         raise ArchError("--fit recompute applies to training only", "--phase train")
     best = cheapest(question, tell)
-    if best is None:
+    # the RAM of an offload counts, too
+    if best is None or not question.changed(recompute=best.setting).fits():
         return _fitted(question, {}, None)
     fitted = _fitted(question, {"recompute": best.setting}, best.setting)
     return {**fitted, "recompute_flops": best.repeated_flops}

@@ -28,7 +28,7 @@ MOST_NAMED = 4
 def headline(question: MemoryQuestion, totals: Record) -> str:
     """The result of `--fit`, else whether it fits, else the peak; below it the memory of serving."""
     fitted, device = totals["fit"], question.device
-    weights = f"{binary_bytes(totals['parts']['weights'])} of weights"
+    weights = f"{binary_bytes(totals['parts']['weights'])} of weights{_in_ram(totals)}"
     if fitted is not None and "devices" in fitted:
         return f"{_devices_that_fit(question, fitted)}; one would need {_peak(question, totals)}, {weights}"
     if fitted is not None and device is not None and fitted["value"] is not None:
@@ -47,6 +47,15 @@ def _moment(totals: Record) -> str:
     return f"({totals['moment']}{while_running})"
 
 
+def _in_ram(totals: Record) -> str:
+    """`, 549 GiB in RAM of 1.00 TiB`: of a training step with an offload."""
+    record = totals.get("offload")
+    if record is None or "in_ram" not in record:
+        return ""
+    limit = record["ram_limit_bytes"]
+    return f", {binary_bytes(record['ram_bytes'])} in RAM{f' of {binary_bytes(limit)}' if limit else ''}"
+
+
 def _peak(question: MemoryQuestion, totals: Record) -> str:
     """The peak in words, with the bytes outside of the model if they make the difference."""
     where = " of the largest rank" if question.plan.devices > 1 else ""
@@ -54,7 +63,8 @@ def _peak(question: MemoryQuestion, totals: Record) -> str:
     device = question.device
     if device is None or totals["fits"]:
         return peak
-    if totals["peak_bytes"] > question.answer().device_of(device).memory_bytes:
+    answer = question.answer()
+    if totals["peak_bytes"] > answer.device_of(device).memory_bytes or answer.ram_lacking > 0:
         return peak
     return f"{peak} and up to {binary_bytes(totals['beyond_bytes'])} beyond the model"
 

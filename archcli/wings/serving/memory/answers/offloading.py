@@ -67,7 +67,12 @@ def check_ram(question: MemoryQuestion) -> None:
 
 
 def offload_notes(question: MemoryQuestion, record: Mapping[str, Any]) -> Iterator[str]:
-    """Notes: the offloaded part, and llama.cpp's options for it."""
+    """Notes: the offloaded part, and llama.cpp's options for it; in training what is counted."""
+    if question.settings.phase == "train":
+        from archcli.wings.serving.memory.answers.ram import ram_notes  # of training alone
+
+        yield from ram_notes(record)
+        return
     layers, experts = record["layers"], record["expert_layers"] if record["experts"] else 0
     parts = [f"the first {layers:,} layers with their cache"] * (layers > 0)
     if experts:
@@ -83,6 +88,12 @@ def rate_notes(settings: MemorySettings) -> Iterator[str]:
     host = (settings.offload or Offload()).host
     rates = (f"{rate / 1e9:g} GB/s" for rate in (host.bandwidth, host.bus))
     yield "{} of RAM and {} of the bus are --ram-bandwidth and --bus-bandwidth.".format(*rates)
+    if settings.phase == "train":
+        yield (
+            "Copies run beside the computing, and the step of the host after it, at the rates on paper: "
+            "neither was measured."
+        )
+        return
     yield (
         "In RAM the CPU computes, with constants of processors, a rule of thumb; a pass of 32 tokens or more "
         "copies matrices over the bus instead, and the device computes."

@@ -45,7 +45,12 @@ class MemoryAnswer(NamedTuple):
     def lacking(self, device: DeviceMemory | None) -> int:
         """Bytes missing on a device or in RAM, the larger of both; negative where bytes are left."""
         of_device = self.needed_bytes - (0 if device is None else self.device_of(device).memory_bytes)
-        return max(of_device, self.ram_bytes - self.ram_limit) if self.ram_limit else of_device
+        return max(of_device, self.ram_lacking) if self.ram_limit else of_device
+
+    @property
+    def ram_lacking(self) -> int:
+        """Bytes missing in RAM; 0 where its size is not stated."""
+        return self.ram_bytes - self.ram_limit if self.ram_limit else 0
 
     def device_of(self, device: DeviceMemory) -> DeviceMemory:
         """The device of the largest rank."""
@@ -116,20 +121,16 @@ class MemoryQuestion:
         offload = self.settings.offload
         if offload is None:
             return MemoryAnswer(ranks, beyond)
-        from archcli.wings.serving.memory.parts.in_ram import part_in_ram  # of an offload alone
-
-        in_ram = part_in_ram(self.traced, self.plan.of_replica(self.settings))
-        # each replica has a part of its own in the same RAM
-        return MemoryAnswer(ranks, beyond, self.plan.dp * in_ram.bytes, offload.host.bytes)
+        return MemoryAnswer(ranks, beyond, self._in_ram(ranks)["ram_bytes"], offload.host.bytes)
 
     def offload_totals(self, answer: MemoryAnswer) -> dict[str, Any]:
         """What an offload leaves in RAM, by JSON's key; empty without one."""
-        if self.settings.offload is None:
-            return {}
-        from archcli.wings.serving.memory.parts.in_ram import offload_record  # of an offload alone
+        return {} if self.settings.offload is None else {"offload": self._in_ram(answer.ranks)}
 
-        settings = self.plan.of_replica(self.settings)
-        return {"offload": offload_record(self.traced, settings, answer.ram_bytes)}
+    def _in_ram(self, ranks: tuple[RankPeak, ...]) -> dict[str, Any]:
+        from archcli.wings.serving.memory.answers.ram import ram_record  # of an offload alone
+
+        return ram_record(self.traced, self.settings, self.plan, ranks, self.device)
 
     @property
     def traced(self) -> TracedModel:

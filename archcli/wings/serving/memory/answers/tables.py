@@ -192,9 +192,11 @@ BYTES = Column("peak_bytes", "peak", "bytes")
 
 def peak_table(totals: Record) -> Table:
     """What the peak is made of."""
-    peak = totals["peak_bytes"]
+    peak, labels = totals["peak_bytes"], LABELS
+    if "parameters" in totals.get("offload", {}).get("parts", ()):
+        labels = {**LABELS, "gathered": "gathered from RAM"}
     records = [
-        {"what": LABELS.get(name, name), "bytes": size, "share": size / peak}
+        {"what": labels.get(name, name), "bytes": size, "share": size / peak}
         for name, size in _by_purpose(totals).items()
         if size
     ]

@@ -69,7 +69,7 @@ class Backward:
         `held`: the caller holds the gradients of the outputs to the end.
         """
         steps = self.ledger.steps
-        self.kept = self.ledger.kept
+        self.kept = self.ledger.held
         self.first_use = _first_uses(self.ledger)
         self.uses = _uses(self.ledger)
         for output, size in outputs:
@@ -109,12 +109,23 @@ class Backward:
             for number in numbers:
                 self._step(number, None)
             return
+        entries = self.ledger.entries.get(region, {})
+        fetched = self._fetched(entries.values(), *(self.ledger.steps[number].kept for number in numbers))
+        self.kept = self.kept + fetched
         recomputed = self._recompute(numbers)
         for number in numbers:
             self._step(number, recomputed)
-        for key, allocation in self.ledger.entries.get(region, {}).items():
-            if self.first_use[key] == numbers[-1]:
+        for key, allocation in entries.items():
+            if self.first_use.get(key) == numbers[-1]:
                 self.kept = self.kept - allocation.size
+        self.kept = self.kept - fetched
+
+    def _fetched(self, *kept: Iterable[Allocation]) -> Number:
+        """Bytes that come back from RAM for an operation, or for a region that is recomputed."""
+        if not self.ledger.offloads:
+            return 0
+        there = {id(allocation): allocation.size for part in kept for allocation in part}
+        return sum(size for key, size in there.items() if key in self.ledger.saved)
 
     def _recompute(self, numbers: list[int]) -> dict[int, Allocation]:
         """Run the steps forward again, which makes the tensors that their backward needs.
@@ -144,6 +155,8 @@ class Backward:
         the gradient of a bias is summed up.
         """
         step = self.ledger.steps[number]
+        fetched = self._fetched(step.kept) if recomputed is None else 0
+        self.kept = self.kept + fetched
         read = [self.buffers.pop((value.maker, value.output), None) for value in step.outputs]
         gradients = [buffer for buffer in read if buffer is not None]
         sums = list(self._gradients(step, gradients)) if gradients else []
@@ -153,6 +166,7 @@ class Backward:
         if gradients:
             self._note(step, step.workspace.backward - later)
         self._let_go(number, self.ledger.saved if recomputed is None else recomputed)
+        self.kept = self.kept - fetched
         if gradients and recomputed is not None:
             self._note(step, 0)
         if not step.workspace.lets_go:
@@ -165,7 +179,7 @@ class Backward:
     def _let_go(self, number: int, alive: Mapping[int, object]) -> None:
         """Free the tensors kept by a step that no earlier step of the forward keeps."""
         for allocation in self.ledger.steps[number].kept:
-            if id(allocation) in alive and self.first_use[id(allocation)] == number:
+            if id(allocation) in alive and self.first_use.get(id(allocation)) == number:
                 self.kept = self.kept - allocation.size
 
     def _gradients(self, step: Step, gradients: list[Buffer]) -> Iterator[Number]:
@@ -232,7 +246,8 @@ class Backward:
 def _first_uses(ledger: Ledger) -> dict[int, int]:
     """The first step of the forward that keeps each storage: the last of the backward to need it.
 
-    A region that is recomputed keeps its inputs from its first step on.
+    A region that is recomputed keeps its inputs from its first step on. What lies in RAM has none: each
+    operation fetches it.
     """
     first: dict[int, int] = {}
     regions: set[str | None] = {None}
@@ -243,7 +258,7 @@ def _first_uses(ledger: Ledger) -> dict[int, int]:
                 first.setdefault(key, number)
         for allocation in step.kept:
             first.setdefault(id(allocation), number)
-    return first
+    return {key: number for key, number in first.items() if not (ledger.offloads and key in ledger.saved)}
 
 
 def _has_own(step: Step) -> bool:

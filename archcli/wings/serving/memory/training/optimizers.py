@@ -98,6 +98,9 @@ class OptimizerBytes(NamedTuple):
     temporaries: Number
 
 
+NO_STATES = OptimizerBytes(0, 0, 0)
+
+
 class Optimizer(ABC):
     """An update rule, by the tensors it allocates."""
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from archcli.arith import Number, minimum, prod, to_bytes
 from archcli.errors import ArchError
@@ -17,17 +16,20 @@ from archcli.graph import OpClass, Row, Tensor, tree_map
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import packed_parts, weight_bytes
 from archcli.modules import Model
+from archcli.modules.models.layers import layer_count
 from archcli.modules.spec.base import substitute
 from archcli.modules.spec.kinds import kind_of
 from archcli.modules.spec.trace import ADAPTERS
-from archcli.wings.serving.launches.memory.storage import Moment, Step
+from archcli.wings.serving.launches.memory.storage import Moment, Recomputed, Step
 from archcli.wings.serving.launches.memory.trainer import HELD
 from archcli.wings.serving.launches.memory.written import ARCHCLI
+from archcli.wings.serving.memory.pipeline import stages_of
 from archcli.wings.serving.memory.plan import ONE_DEVICE
 from archcli.wings.serving.memory.settings import MemorySettings
-from archcli.wings.serving.memory.shares import Place
+from archcli.wings.serving.memory.shares import Place, Widths, gathered, placed_weights
 from archcli.wings.serving.memory.traced import MemoryMoment, TracedModel, TracedPass, trace_memory
 from archcli.wings.serving.memory.training.backward import Backward, BackwardMoment
+from archcli.wings.serving.memory.training.held import Held
 from archcli.wings.serving.memory.training.losses import (
     LAYER,
     SCALARS,
@@ -44,30 +46,7 @@ from archcli.wings.serving.memory.training.losses import (
     sliced,
     tiled,
 )
-from archcli.wings.serving.memory.training.optimizers import OptimizerBytes, optimizer, trained_tensors
-
-
-class Held(NamedTuple):
-    """Bytes that a device holds throughout a step, and its share of gradients and activations.
-
-    weights, gradients, optimizer: of its share of the model.
-    gathered: bytes of weights gathered from other devices (ZeRO-3), by the place in the step.
-    share: (numerator, denominator) of the gradients that stay on the device.
-    in_flight: micro batches whose activations wait for their backward.
-    parts: groups of layers of an interleaved schedule; activations are of one group.
-    accumulates: gradients of earlier micro batches exist.
-    splits_words: several devices share the logits of a token.
-    """
-
-    weights: Number
-    gradients: Number
-    optimizer: OptimizerBytes
-    gathered: Mapping[Place, Number] = MappingProxyType({})
-    share: tuple[Number, Number] = (1, 1)
-    in_flight: int = 1
-    parts: int = 1
-    accumulates: bool = False
-    splits_words: bool = False
+from archcli.wings.serving.memory.training.optimizers import optimizer, trained_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +61,13 @@ class TrainingStep:
     def kept(self) -> Number:
         """Bytes that the forward keeps for the backward."""
         return self.traced.ledger.kept
+
+    @property
+    def in_ram(self) -> Mapping[str, Number]:
+        """Bytes in the RAM of the node, by purpose."""
+        if not self.traced.ledger.offloads:
+            return self.held.in_ram
+        return {**self.held.in_ram, "activations": self.held.in_flight * self.kept // self.held.parts}
 
 
 def training_step(
@@ -122,7 +108,7 @@ def _trace(model: Model, settings: MemorySettings) -> TracedPass:
         _without_head(model) if _ends_before_head(model, settings) else model,
         settings.request(model),
         settings.execution(),
-        recomputed(settings.recompute),
+        replace(recomputed(settings.recompute) or Recomputed(), offloads=settings.offloads("activations")),
         code=ARCHCLI if settings.trainer is None else settings.trainer.code(model),
     )
 
@@ -137,7 +123,12 @@ def held_alone(model: Model, settings: MemorySettings, known: TracedModel | None
     state = optimizer(settings.optimizer, settings.backend).state(tensors)
     stored = weight_bytes(model, rows, settings.dtype)
     weights = stored * (1 + _is_copied(model, settings)) + _wider(rows, model, settings)
-    return Held(weights, gradients, state, accumulates=ONE_DEVICE.sums_gradients(settings))
+    held = Held(weights, gradients, state, accumulates=ONE_DEVICE.sums_gradients(settings))
+    if settings.offload is None:
+        return held
+    (stage,) = stages_of(ONE_DEVICE, layer_count(model))
+    layers = gathered(ONE_DEVICE, tuple(placed_weights(model, rows, settings.width)), stage, from_ram=True)
+    return held.offloaded(settings, ONE_DEVICE, layers.bytes(Widths(settings.width, summed), 1))
 
 
 def _is_copied(model: Model, settings: MemorySettings) -> bool:
@@ -211,7 +202,7 @@ def _passes(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Ite
     accumulated = held.gradients if held.accumulates else 0
     base = MemoryMoment("", "", held.weights, accumulated, held.optimizer.device)
     # activations of earlier micro batches, which wait for their backward
-    waiting = (held.in_flight - 1) * ledger.kept // held.parts
+    waiting = (held.in_flight - 1) * ledger.held // held.parts
     copies = _dequantized(model, traced)
 
     def at(stage: str, place: Place, path: str, kept: Number, temporaries: Number) -> MemoryMoment:
@@ -226,7 +217,7 @@ def _passes(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Ite
     for moment, place in _ahead(ledger.moments):
         yield at("forward", place, moment.path, moment.kept, moment.temporaries)
     losses = () if traced.has_targets else tuple(_losses(model, traced, form, held))
-    alive = at("loss", "loss", "", ledger.kept, ledger.live - ledger.kept)
+    alive = at("loss", "loss", "", ledger.held, ledger.live - ledger.held)
     for loss in losses:
         if held.accumulates:
             yield alive._replace(stage=loss.stage, loss=loss.accumulating)

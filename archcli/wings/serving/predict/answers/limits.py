@@ -49,6 +49,8 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
             yield f"{name.replace('_', ' ')} {value}"
     if settings.gradients is not None:
         yield f"gradients in {settings.gradients}"
+    if question.phase == "train" and settings.offload is not None:
+        yield settings.offload.in_words
     if predicted.compiled:
         yield "compiled"
     if question.caches:
@@ -79,12 +81,15 @@ def _devices(question: PredictQuestion) -> str:
 def misfit(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str]:
     """A sentence before the times of a model that does not fit, or of sequences that wait; else none."""
     batch_size = question.settings.batch_size
-    running = totals.get("at_once", batch_size)
+    running, ram = totals.get("at_once", batch_size), totals.get("offload", {})
     queue = f"{running:,} of {batch_size:,} sequences run at once, and the rest wait."
     if not totals["fits"]:
         needed, there = (binary_bytes(totals[name]) for name in ("needed_bytes", "memory_bytes"))
         of_each = "each needs" if question.plan.devices > 1 else "needs"
         of_each = "one needs" if question.device.memory.unlike else of_each
+        if totals["needed_bytes"] <= totals["memory_bytes"] and ram:
+            needed, there = (binary_bytes(ram[name]) for name in ("ram_bytes", "ram_limit_bytes"))
+            of_each = "RAM needs"
         so = queue if running < batch_size else "all times are as if it did."
         yield f"Does not fit into {_devices(question)} ({of_each} {needed}, has {there}); {so}"
     elif running < batch_size:
@@ -126,7 +131,9 @@ OF_ATTENTION = {
     "ram": "reading the KV cache in RAM",
 }
 OF_CACHE, OF_STATES = "copying the KV cache", "updating the recurrent state"
-COPYING = "copying between RAM and the device"
+COPYING, STEPPING = "copying between RAM and the device", "the optimizer's step in RAM"
+BESIDE = {"launch": LAUNCHING, "host": HOSTED, "bus": COPYING}
+"""What takes the time beside kernels, by what limits it."""
 OF_OTHERS = "reading and writing activations"
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
@@ -182,12 +189,10 @@ def beyond_limit(prediction: Prediction, cached: Mapping[str, str]) -> list[Limi
 
 def _what(row: PredictedRow, cached: Mapping[str, str]) -> str:
     kind, bound_by = kind_of(row.op_class, row.kernel), row.bound_by
-    if bound_by == "launch":
-        return LAUNCHING
-    if bound_by == "host":
-        return HOSTED
-    if bound_by == "bus":
-        return COPYING
+    if bound_by in BESIDE:
+        return BESIDE[bound_by]
+    if row.stage == "update" and bound_by == "ram":
+        return STEPPING
     if kind == PRODUCTS:
         # products of the backward read activations and gradients, too
         reads_none = row.stage not in {"forward", "decode", "prefill"} and bound_by != "compute"

@@ -1,4 +1,4 @@
-"""A pass with a part of the model in RAM: its legs in sequence, and copies over the bus.
+"""A pass or a step with a part in RAM: its legs in sequence, and copies over the bus.
 
 A leg is a run of kernels on the device, or on the CPU for weights in RAM. In a pass of many tokens the device
 runs all kernels, and matrices are copied from RAM first.
@@ -16,7 +16,9 @@ from archcli.wings.serving.memory.offload import Offload
 from archcli.wings.serving.memory.parts.in_ram import bus_bytes, copies
 from archcli.wings.serving.memory.pipeline import Stage
 from archcli.wings.serving.memory.plan import ONE_DEVICE, Plan
+from archcli.wings.serving.memory.ranks import rank_peaks
 from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.shares import shares
 from archcli.wings.serving.memory.traced import TracedModel
 from archcli.wings.serving.predict.rank.kernels import RankKernels
 from archcli.wings.serving.predict.rank.rank_times import RankTimes
@@ -113,3 +115,30 @@ def bus_copies(model: Model, times: RankTimes, offload: Offload) -> BusCopies:
     moved *= chunks if copies(request) else 1
     seconds = moved / offload.host.bus
     return BusCopies(chunks, moved, Seconds.within(0.0, seconds, BUS_LOW, BUS_HIGH))
+
+
+def step_copies(model: Model, times: RankTimes, plan: Plan, stage: Stage, computing: Seconds) -> BusCopies:
+    """The copies of a rank's training step, with the seconds that its computing does not hide.
+
+    Activations go to RAM and come back; weights come for the forward and for the backward, tables once;
+    gradients go to RAM, and from the second micro batch on come back to be added to (DeepSpeed's ZeRO).
+    """
+    settings, planned = times.settings, times.rank.planned
+    offload, batches = settings.offload or Offload(), plan.micro_batches_of(settings)
+    peaks = rank_peaks(TracedModel(model), settings, plan)
+    kept = next(peak.traced.ledger.kept for peak in peaks if peak.stage == stage.number)
+    whole = shares(plan, planned.weights, stage)
+    layers = shares(plan, [weight for weight in planned.weights if weight.layers], stage)
+    weights, gradients = float(planned.width), float(planned.gradient_width)
+    passed = {
+        "activations": 2.0 * batches * float(kept),
+        "parameters": batches * (whole.weights + layers.weights) * weights,
+        "optimizer": (2 * batches - 1) * whole.states * gradients,
+    }
+    moved = sum(passed[part] for part in offload.parts)
+    if settings.offloads("optimizer") is not settings.offloads("parameters"):
+        moved += whole.states * weights  # the new ones, to where weights lie
+    devices = min(plan.devices, times.device.fabric.devices_per_node)
+    seconds = moved / min(offload.host.bus, offload.host.bandwidth / devices)
+    # that computing hides them was not measured either
+    return BusCopies(batches, moved, Seconds.at_limit(seconds).beyond(computing)._replace(unknown=seconds))

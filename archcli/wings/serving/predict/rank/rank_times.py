@@ -223,8 +223,15 @@ class RankTimes:
                 yield TimedRun(part, time)
 
     def update(self, plan: Plan, stage: Stage) -> TimedRun:
-        """The update of a stage's weights."""
-        return self.timed(update_kernel(self.rank.planned, self.settings, plan, stage))
+        """The update of a stage's weights; of an offload the host's, at the rate of RAM."""
+        run, offload = update_kernel(self.rank.planned, self.settings, plan, stage), self.settings.offload
+        if offload is None or "optimizer" not in offload.parts:
+            return self.timed(run)
+        # all devices of a node step in the same RAM
+        moved = min(plan.devices, self.device.fabric.devices_per_node) * run.kernel.bytes
+        return TimedRun(
+            run, KernelTime(Seconds.at_limit(moved / offload.host.bandwidth), "ram", run.op_class)
+        )
 
     def timed(self, run: KernelRun) -> TimedRun:
         """The kernel with its time: in a step by the constants of steps, if the device has any."""

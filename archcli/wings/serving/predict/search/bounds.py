@@ -27,8 +27,8 @@ from archcli.wings.serving.memory.ranks import distinct_stages, held_bytes
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.shares import PlacedWeight, placed_weights
 from archcli.wings.serving.memory.traced import trace_memory
+from archcli.wings.serving.memory.training.held import Held
 from archcli.wings.serving.memory.training.losses import recomputed
-from archcli.wings.serving.memory.training.step import Held
 from archcli.wings.serving.predict.communication.collective import Collective, LinkPace, timed
 from archcli.wings.serving.predict.communication.exchanges import bubble_share, of_replicas, of_rows
 from archcli.wings.serving.predict.prediction import traced_plan

@@ -38,6 +38,7 @@ class InferenceEngine:
     mixes_prompts: it runs prompts in one pass with the tokens of other sequences.
     reserves: what else it takes memory for; the wing `serving` knows it.
     margin: bytes that it was seen to take beyond the count; of training shares of the count.
+    adapters: how many it has loaded beside the weights; 0 without.
     """
 
     name: EngineName = "none"
@@ -62,6 +63,7 @@ class InferenceEngine:
     margin: int = 0
     training_margin: float = 0.0
     adapters_margin: float = 0.0
+    adapters: int = 0
 
     @property
     def offered(self) -> set[str]:

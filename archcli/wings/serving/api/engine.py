@@ -19,6 +19,7 @@ from archcli.modules.stored.mixes import TABLE
 from archcli.modules.stored.quantization import Quantization
 from archcli.modules.stored.words import in_engine
 from archcli.units import parse_bytes
+from archcli.wings.serving.api.programs.adapters import adapter_notes
 from archcli.wings.serving.devices.engines import load_engine, runs_on
 from archcli.wings.serving.memory.answers.changes import FORMATS, OF_MACS, RARE
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
@@ -237,7 +238,8 @@ def _refuse_format(engine: InferenceEngine, model: Model, others: list[EngineNam
 def version_notes(
     engine: InferenceEngine, model: Model, kv_dtype: str | None, device: DeviceMemory | None
 ) -> Iterator[str]:
-    """A note where this version of an engine does not run on a device, or there in a format or a cache."""
+    """Notes on what is loaded, and where this version does not run on a device, in a format or a cache."""
+    yield from adapter_notes(model, engine)
     try:
         check_runs(engine, model, kv_dtype, device)
     except ArchError as error:

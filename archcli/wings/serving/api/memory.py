@@ -47,7 +47,8 @@ from archcli.wings.serving.api.known_device.known import device_memory, known_gp
 from archcli.wings.serving.api.known_device.machines import Machines, NodesOption
 from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.pasted import with_commands
-from archcli.wings.serving.api.plan_options import WHOLE, Free, PlanOptions
+from archcli.wings.serving.api.plan_options import WHOLE, Adapters, Free, PlanOptions
+from archcli.wings.serving.api.programs.adapters import with_adapters
 from archcli.wings.serving.api.programs.trainer import Command, TrainerOptions, of_known_plan
 from archcli.wings.serving.devices.engines import runs_on
 from archcli.wings.serving.launches.memory.trainer import with_method
@@ -144,6 +145,7 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions, Trai
     free: Free = None
     measured_bytes: MeasuredBytesOption = None
     command: Command = False
+    adapters: Adapters = None
 
     def __post_init__(self) -> None:
         """Read a word such as 4bit as the users of the engine mean it."""
@@ -178,6 +180,7 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions, Trai
         model = as_asked(loaded, dtype, trains=(self.phase or DEFAULT_PHASE) == "train")
         model, settings = self.settings(usual, loaded).stored(with_method(model, self.method), usual)
         settings = run_by_engine(settings, model, self.engine, self.kv_dtype, device)
+        model, settings = with_adapters(model, settings, self.adapters)
         model = as_converted(model, (settings.engine or NO_ENGINE).name)
         device = share_of(device, settings.engine, self.utilization)
         question = MemoryQuestion(model, settings, self.devices_plan(), device, again=again)

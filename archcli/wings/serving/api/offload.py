@@ -74,7 +74,9 @@ class OffloadOptions:
         return "llamacpp" if engine is None and self.offload is not None and phase in CACHING else engine
 
     def host(self, usual: HostMemory = HostMemory()) -> HostMemory:  # noqa: B008  # immutable
-        """The RAM. Raises ArchError for an invalid size or rate."""
+        """The RAM. Raises ArchError for an invalid size or rate, and for several adapters."""
+        if vars(self).get("adapters"):
+            raise ArchError("what --offload leaves in RAM of --adapters is unknown", "leave one of them out")
         return HostMemory(
             self._usual_ram(usual) if self.ram is None else memory_bytes(self.ram),
             usual.bandwidth if self.ram_bandwidth is None else _rate("ram_bandwidth", self.ram_bandwidth),

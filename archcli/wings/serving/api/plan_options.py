@@ -62,6 +62,9 @@ def _degrees(value: Any) -> Mapping[str, Any]:
 Degrees = Annotated[Mapping[str, Any] | None, Conversion("a mapping from names", _degrees)]
 """In Python: degrees of parallelism as a dict, in place of single arguments."""
 
+Adapters = Annotated[
+    AboveZero | None, count_option("LoRA adapters served at once, of rank 16 or --set lora.rank.")
+]
 Free = Annotated[Size, Option("What is free of each device: 22GiB.", metavar="SIZE", reads="text")]
 
 

@@ -44,7 +44,8 @@ from archcli.wings.serving.api.known_device.known import KnownDevice, known_devi
 from archcli.wings.serving.api.known_device.machines import Machines, NetworkOptions
 from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.pasted import with_commands
-from archcli.wings.serving.api.plan_options import WHOLE, Free, PlanOptions
+from archcli.wings.serving.api.plan_options import WHOLE, Adapters, Free, PlanOptions
+from archcli.wings.serving.api.programs.adapters import with_adapters
 from archcli.wings.serving.api.programs.trainer import TrainerOptions, of_known_plan
 from archcli.wings.serving.devices.engines import load_engine
 from archcli.wings.serving.launches.memory.trainer import with_method
@@ -170,6 +171,7 @@ class PredictOptions(NetworkOptions, OffloadOptions, PlanOptions, MediaOptions, 
     optimizer: ChosenOptimizer = None
     gradients: Gradients = None
     free: Free = None
+    adapters: Adapters = None
 
     def __post_init__(self) -> None:
         """Replace a word such as 4bit by the format that users of the engine mean by it."""
@@ -220,6 +222,7 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     model = as_asked(model, asking.dtype, trains=trains)
     model, settings = replace(asking, dtype=asking.dtype or usual).settings(model).stored(model, usual)
     settings, options, device = _run_by_engine(model, asking, settings, known)
+    model, settings = with_adapters(model, settings, asking.adapters)
     model = as_converted(model, (settings.engine or NO_ENGINE).name)
 
     def again(**others: Any) -> MemoryQuestion:

@@ -16,6 +16,7 @@ from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.degrees import Degrees
 from archcli.modules.spec.request import Request
+from archcli.modules.spec.trace import ADAPTERS
 from archcli.modules.stored.formats import stored_format
 from archcli.wings.serving.memory.reserved.reserves import USUAL, Reserves, reserves_of
 from archcli.wings.serving.memory.settings import MemorySettings
@@ -57,7 +58,8 @@ def inference_pass(
     """
     known, model = known or TracedModel(model), inferring(model)
     weights = _weights(model, settings, known) if held is None else held
-    passes = [_passed(traced, settings, weights) for traced in _traced(model, settings, known)]
+    adapters = _of_adapters(model, settings, known)
+    passes = [_passed(traced, settings, weights, adapters) for traced in _traced(model, settings, known)]
     return max(passes, key=lambda passed: peak_bytes(passed.moments))
 
 
@@ -67,6 +69,13 @@ def _weights(model: Model, settings: MemorySettings, known: TracedModel) -> Numb
         return weight_bytes(model, _laid_out(model, weight_rows(model, known), engine), settings.dtype)
 
     return known.once(("weights", settings.dtype, settings.engine), count)
+
+
+def _of_adapters(model: Model, settings: MemorySettings, known: TracedModel) -> int:
+    """Bytes of several adapters, which are a part of the weights; 0 of one."""
+    engine = settings.engine or ANY_ENGINE
+    rows = _loaded(weight_rows(model, known), engine) if engine.adapters else ()
+    return weight_bytes(model, [row for row in rows if row.group == ADAPTERS], settings.dtype)
 
 
 def stored_bits(known: TracedModel, dtype: str, engine: InferenceEngine = ANY_ENGINE) -> StoredBits:
@@ -82,8 +91,15 @@ def stored_bits(known: TracedModel, dtype: str, engine: InferenceEngine = ANY_EN
     return known.once(("stored bits", dtype, engine), bits)
 
 
+def _loaded(rows: Sequence[Row], engine: InferenceEngine) -> Sequence[Row]:
+    """The rows; those of adapters store the weights of all that the engine has loaded."""
+    n = engine.adapters
+    return [replace(row, stored=n * row.copies) if n and row.group == ADAPTERS else row for row in rows]
+
+
 def _laid_out(model: Model, rows: Sequence[Row], engine: InferenceEngine) -> Sequence[Row]:
-    """The rows with the matrices of experts in mxfp4 as large as the engine's kernels need them."""
+    """The rows with all adapters, and the matrices of experts in mxfp4 as large as the kernels need them."""
+    rows = _loaded(rows, engine)
     multiples = engine.mxfp4_experts
     if not multiples or model.quantization is None:
         return rows
@@ -116,26 +132,29 @@ def _traced(model: Model, settings: MemorySettings, known: TracedModel) -> list[
     """The passes of these settings."""
     execution = settings.execution()
     reserves = _reserves(settings)
+    if reserves.adapter_slots and settings.engine and settings.engine.adapters:
+        model = model.replace(lora=None)  # an engine's kernels add to what a projection writes
     if reserves.width is not None:
         execution = execution._replace(width=reserves.width)
 
     def trace(request: Request) -> TracedPass:
-        key = *sizes_of(request), execution
+        key = *sizes_of(request), execution, model.lora is None
         return known.passed(key, lambda: trace_memory(model, request, execution))
 
     return [trace(request) for request in settings.requests(model)]
 
 
-def _passed(traced: TracedPass, settings: MemorySettings, weights: Number) -> InferencePass:
+def _passed(traced: TracedPass, settings: MemorySettings, weights: Number, adapters: int) -> InferencePass:
     """One pass with its own cache."""
     cache = cached_before(traced)
     moments = tuple(
         MemoryMoment(
             settings.phase,
             moment.path,
-            weights,
+            weights - adapters,
             temporaries=moment.temporaries,
             cache=cache + moment.cache,
+            adapters=adapters,
         )
         for moment in traced.ledger.moments
     )
@@ -155,6 +174,8 @@ def serving(
     weights = _weights(model, settings, known) if held is None else held
     if held is None:
         weights -= in_ram_bytes(model, settings, known)
+    adapters = _of_adapters(model, settings, known)
+    weights -= adapters
     traced = _traced(model, settings if decodes else _profiled(model, settings), known)
     cache = _allocated(model, settings, traced[-1], known)
     passes, logits = [], _sampled_bytes(model, settings)
@@ -167,10 +188,13 @@ def serving(
                 weights,
                 temporaries=moment.temporaries + in_graph(moment.path),
                 cache=cache,
+                adapters=adapters,
             )
             for moment in run.ledger.moments
         )
-        sampled = MemoryMoment(run.request.phase, "sampler", weights, temporaries=logits, cache=cache)
+        sampled = MemoryMoment(
+            run.request.phase, "sampler", weights, temporaries=logits, cache=cache, adapters=adapters
+        )
         passes.append(InferencePass(run, weights, (*moments, sampled) if logits else moments))
     return max(passes, key=lambda passed: peak_bytes(passed.moments))
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from archcli.wings.media.modules.models.tower import Tower
     from archcli.wings.serving.memory.plan import Plan
 
-PARTS = ("weights", "gradients", "optimizer", "kept", "loss", "gathered", "temporaries", "cache")
-"""Purposes of memory, in the order in which a report lists them."""
+PARTS = ("weights", "gradients", "optimizer", "kept", "loss", "gathered", "temporaries", "cache", "adapters")
+"""Purposes of memory, in the order in which a report lists them; the last of several adapters alone."""
 
 
 class MemoryMoment(NamedTuple):
@@ -48,6 +48,7 @@ class MemoryMoment(NamedTuple):
     gathered: Number = 0
     temporaries: Number = 0
     cache: Number = 0
+    adapters: Number = 0
 
     @property
     def bytes(self) -> Number:
@@ -57,7 +58,7 @@ class MemoryMoment(NamedTuple):
     @property
     def parts(self) -> dict[str, Number]:
         """Bytes by purpose."""
-        return {name: getattr(self, name) for name in PARTS}
+        return {name: getattr(self, name) for name in (PARTS if self.adapters else PARTS[:-1])}
 
 
 def highest(moments: Iterable[MemoryMoment]) -> MemoryMoment:

@@ -32,6 +32,7 @@ COLOURS = {
     "gathered": "#cc79a7",
     "temporaries": "#8a8a8a",
     "cache": "#7b5ea7",
+    "adapters": "#f0e442",
 }
 """By part: the colour-blind-safe palette of Okabe and Ito (2008)."""
 LABELS = {"optimizer": "optimizer states", "kept": "kept for backward", "gathered": "gathered from others"}

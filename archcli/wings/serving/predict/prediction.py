@@ -25,7 +25,7 @@ from archcli.wings.serving.predict.rank.planned import PlannedPass, asked_pass, 
 from archcli.wings.serving.predict.rank.rank_times import RankTimes, TimingDevice
 from archcli.wings.serving.predict.rank.rows import HOST, PredictedRow, bus_row, rows_of_stage, waits
 from archcli.wings.serving.predict.rank.stage_step import StageStep, stage_step
-from archcli.wings.serving.predict.times import Seconds
+from archcli.wings.serving.predict.times import OF_ADAPTERS, Seconds
 from archcli.wings.serving.recorded.classes import TimeClass
 
 if TYPE_CHECKING:  # of models with towers alone
@@ -379,8 +379,10 @@ def _not_modelled(rows: Iterable[PredictedRow], times: RankTimes) -> Iterator[st
     if not times.device.has_constants(settings.dtype):
         yield OF_PEAKS
     else:
-        at_limit = (row.op_class for row in rows if not row.seconds.is_calibrated)
-        classes = dict.fromkeys(TimeClass(op_class).label for op_class in at_limit)
+        at_limit = (row for row in rows if not row.seconds.is_calibrated)
+        classes = dict.fromkeys(
+            OF_ADAPTERS if row.kernel == OF_ADAPTERS else TimeClass(row.op_class).label for row in at_limit
+        )
         if classes:
             yield f"Kernels without measurements, taken at the limit: {', '.join(classes)}."
     of_whole = times.host is not None or times.device.whole_runs is not None

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 GROUPED = "_grouped_mm"
 """The kernel of all routed experts; it reads the matrices of the experts that get a token."""
 PRODUCTS, ATTENTION, NORMALIZATION = "matrix_products", "attention", "normalization"
+OF_ADAPTERS = "adapters"
+"""The kind and the name of products of several adapters, Punica's SGMV, whose constants nobody published."""
 ADDITIONS = ("add", "add_", "sub", "sub_")
 GATHERS = ("embedding", "embedding_dense_backward", "index", "index_select", "gather", "index_copy")
 ACTIVATIONS = ("silu", "gelu", "relu", "tanh", "sigmoid")
@@ -161,6 +163,8 @@ def kind_of(op_class: str, name: str) -> str:
     # the name of a call of the framework is its kind
     if op_class == TimeClass.FRAMEWORK:
         return name
+    if name == OF_ADAPTERS:
+        return name
     # by name before class: a lookup has its own constants, in any operation
     if name in GATHERS:
         return "gather"
@@ -180,6 +184,7 @@ def depth_of(kernel: KernelCost) -> float:
 OF_PRODUCTS: Mapping[str, Callable[[Efficiency, str], KernelConstants | None]] = {
     PRODUCTS: Efficiency.products,
     ATTENTION: Efficiency.attention,
+    OF_ADAPTERS: lambda efficiency, dtype: None,  # noqa: ARG005
 }
 """The constants of kernels that compute may bound, by kind."""
 
@@ -251,7 +256,9 @@ class KernelClock(NamedTuple):
         constants, is_cached = self._constants(kernel, kind), self.rates.is_cached(kernel.bytes)
         if constants is None:
             usual = known.limit if kernel.least_read is None else max(bare.compute, bare.memory)
-            seconds = Seconds.at_limit(known.limit, usual)
+            products = self.efficiency.products(kernel.dtype) if kind == OF_ADAPTERS else None
+            # small matrices: launched as a product is, whatever else it takes
+            seconds = Seconds.at_limit(known.limit, usual + (products.launch if products else 0.0))
             return KernelTime(seconds, floor.bound_by(is_cached=is_cached), kind)
         origin, exponent = constants.origin, constants.exponent
         if op_class == TimeClass.FRAMEWORK:  # the host binds

@@ -22,7 +22,7 @@ from archcli.wings.serving.api.known_device.known import device_memory
 from archcli.wings.serving.api.known_device.machines import Machines, NetworkOptions
 from archcli.wings.serving.api.memory import Memory, MemoryOptions
 from archcli.wings.serving.api.offload import OffloadOptions
-from archcli.wings.serving.api.plan_options import Free
+from archcli.wings.serving.api.plan_options import Adapters, Free
 from archcli.wings.serving.api.predict import PredictOptions, predict_question
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.predict.answers.question import PredictQuestion
@@ -85,6 +85,7 @@ class FitOptions(NetworkOptions, OffloadOptions):
     files: FilesIn = None
     verbose: Verbose = False
     free: Free = field(default=None, kw_only=True)
+    adapters: Adapters = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         """Replace a word such as 4bit by the format that users of the engine mean by it."""
@@ -124,7 +125,10 @@ class FitOptions(NetworkOptions, OffloadOptions):
         return replace(self, device=memory, memory=None)
 
 
-SHARED = ("device", "nodes", "batch_size", "engine", "kv_dtype", "utilization", "free", *NO_OFFLOAD)
+SHARED = (
+    *("device", "nodes", "batch_size", "engine", "kv_dtype", "utilization", "free", "adapters"),
+    *NO_OFFLOAD,
+)
 """Options that memory and predict have, too."""
 
 

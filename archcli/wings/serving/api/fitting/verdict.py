@@ -96,6 +96,7 @@ def _inputs(fit: FitQuestion, shown: Choice) -> Record:
         "utilization": device.utilization,
         "min_speed": fit.min_speed,
         "min_bits": fit.min_bits,
+        **({"adapters": shown.engine.adapters} if shown.engine.adapters else {}),
     }
 
 

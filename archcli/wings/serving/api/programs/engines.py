@@ -40,6 +40,8 @@ MEANINGS = {
     "graph_memory": "of graphs of launches, the least and the most in logs",
     "hybrid_pages": "beside states: tokens of which a page has a multiple, and pages of a state",
     "block_pages": "of compressed attention: tokens of a page of keys, windows and open blocks",
+    "adapter_slots": "projections that a slot of an adapter has: all, or those packed with its targets",
+    "adapter_ranks": "ranks of slots",
     "max_sequences": "sequences that a replica runs at once at most, by the memory of a device",
     "mixes_prompts": "prompts run in one pass with the tokens of other sequences",
     "margin": "bytes that it was seen to take beyond the count, at most: with less left a model is tight",

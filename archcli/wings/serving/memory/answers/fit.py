@@ -10,6 +10,7 @@ from math import isqrt
 from typing import Any
 
 from archcli.errors import ArchError
+from archcli.measure.kvcache.engine import NO_ENGINE
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules.models.model import inferring
@@ -27,6 +28,7 @@ from archcli.wings.serving.memory.plan import (
     n_stacked_layers,
 )
 from archcli.wings.serving.memory.ranks import RankPeak, least_bytes
+from archcli.wings.serving.memory.reserved.reserves import reserves_of
 
 Progress = Callable[[str], None]
 MOST_DEVICES = 1 << 14
@@ -271,6 +273,9 @@ def _rank(question: MemoryQuestion, tell: Progress) -> Record:
     if lora is None:
         raise ArchError("--fit rank is of adapters, and the model has none", "--method lora")
 
+    engine = question.settings.engine or NO_ENGINE
+    sizes = reserves_of(engine).adapter_ranks if engine.adapters else ()
+
     def of(rank: int) -> MemoryQuestion:
         return replace(question, model=model.replace(lora=lora.replace(rank=rank)))
 
@@ -279,7 +284,8 @@ def _rank(question: MemoryQuestion, tell: Progress) -> Record:
             tell(f"rank {rank:,}")
             return lacking(of(rank))
 
-        return _largest(lacking_of, most)
+        rank = _largest(lacking_of, most)
+        return max((size for size in sizes if size <= (rank or 0)), default=None) if sizes else rank
 
     rank = largest(model.d_model, MemoryQuestion.lacking)
     sure = rank and largest(rank, surely_lacking)

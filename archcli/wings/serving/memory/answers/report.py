@@ -169,6 +169,8 @@ def _inputs(question: MemoryQuestion) -> Record:
         of_engine["kv_dtype"] = settings.cache_dtype or settings.dtype
     if settings.phase == "serve":
         of_engine["new"] = settings.new
+    if engine.adapters:
+        of_engine["adapters"] = engine.adapters
     if device is not None and settings.phase in CACHING:
         of_device["utilization"] = device.utilization
     return {

@@ -69,6 +69,8 @@ def _serving_parts(settings: MemorySettings) -> Iterator[str]:
     yield engine_in_words(settings)
     if settings.cache_dtype is not None:
         yield f"cache in {settings.cache_dtype}"
+    if settings.engine and settings.engine.adapters:
+        yield f"adapters {settings.engine.adapters}"
 
 
 def engine_in_words(settings: MemorySettings) -> str:

@@ -38,6 +38,8 @@ class Reserves:
         has a whole chunk of tokens, however short a prompt is. None of an engine without such a run.
     launched: the least and the most bytes of CUDA graphs that logs print.
     gathered: contexts of an indexer's keys that it has room for outside of the cache.
+    adapter_slots, adapter_ranks: projections that a slot of an adapter has matrices for, all_linear or those
+        packed with its targets; empty where that is not known. Ranks of slots; empty for any.
     """
 
     scores: int | None = ALL
@@ -48,6 +50,8 @@ class Reserves:
     sampler: int | None = None
     launched: tuple[int, int] = (0, 0)
     gathered: int = 0
+    adapter_slots: str = ""
+    adapter_ranks: tuple[int, ...] = ()
 
     def pool(self, size: CacheSize, dtypes: CacheDtypes, engine: InferenceEngine) -> PagedCache | None:
         """The pool of a cache whose layers share pages of one size; None of any other."""
@@ -92,6 +96,8 @@ def read_reserves(facts: Mapping[str, Any], memory_bytes: int | None) -> Reserve
         facts.get("profile_run", {}).get("logit_bytes"),
         (least, most),
         facts.get("gathered_keys", 0),
+        facts.get("adapter_slots", ""),
+        tuple(facts.get("adapter_ranks", ())),
     )
 
 

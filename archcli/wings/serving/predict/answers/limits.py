@@ -24,7 +24,7 @@ from archcli.wings.serving.predict.answers.tables import kind_of_figures, to_fou
 from archcli.wings.serving.predict.communication.collective import ANY_NUMBER
 from archcli.wings.serving.predict.prediction import Prediction
 from archcli.wings.serving.predict.rank.rows import PredictedRow
-from archcli.wings.serving.predict.times import ATTENTION, MOST_UNKNOWN, PRODUCTS, kind_of
+from archcli.wings.serving.predict.times import ATTENTION, MOST_UNKNOWN, OF_ADAPTERS, PRODUCTS, kind_of
 
 DEFAULTS, PREDICT_DEFAULTS = MemorySettings(), PredictSettings()
 
@@ -71,6 +71,8 @@ def _of_engine(question: PredictQuestion) -> Iterator[str]:
         yield f"cache in {predicted.kv_dtype}"
     if settings.offload is not None:
         yield settings.offload.in_words
+    if settings.engine and settings.engine.adapters:
+        yield f"adapters {settings.engine.adapters}"
 
 
 def _devices(question: PredictQuestion) -> str:
@@ -199,7 +201,7 @@ def _what(row: PredictedRow, cached: Mapping[str, str]) -> str:
         return OF_OTHERS if reads_none else OF_PRODUCTS[bound_by]
     if kind == ATTENTION:
         return OF_ATTENTION[bound_by]
-    return cached.get(row.path, OF_OTHERS)
+    return OF_ADAPTERS if kind == OF_ADAPTERS else cached.get(row.path, OF_OTHERS)
 
 
 def duration(seconds: float) -> str:

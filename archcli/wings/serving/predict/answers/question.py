@@ -313,6 +313,9 @@ def _problems(question: PredictQuestion) -> Iterator[Problem]:
     if settings.kv_read != DEFAULTS.kv_read and not question.caches:
         what = f"--kv-read applies to inference with a cache only, and the phase is {phase}"
         yield Problem(what, "leave --kv-read out")
+    if question.settings.engine and question.settings.engine.adapters and not question.is_served:
+        what = f"how {question.engine_title} runs several adapters at once is not known"
+        yield Problem(what, "--engine vllm, or leave --adapters out")
     if phase != "train" and settings.tokens is not None:
         yield Problem(f"--tokens applies to training only, and the phase is {phase}", "ask for --phase train")
     if phase != "serve" and settings.new != DEFAULT_NEW:

@@ -217,6 +217,8 @@ def _inputs(question: PredictQuestion) -> Record:
         of_phase["kv_dtype"] = question.cache.cache_dtype or settings.dtype
         of_phase["chunk"] = predicted.chunk
         of_phase["utilization"] = question.device.memory.utilization
+    if settings.engine and settings.engine.adapters:
+        of_phase["adapters"] = settings.engine.adapters
     if question.phase == "serve":
         of_phase["new"] = predicted.new
     if question.phase == "prefill":

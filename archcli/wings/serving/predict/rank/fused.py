@@ -16,7 +16,7 @@ from archcli.graph import Row
 from archcli.wings.serving.launches.kernel import KernelCost, KernelRun
 from archcli.wings.serving.predict.constants import WIDTHS
 from archcli.wings.serving.predict.rank.routing import assigned_to, reached
-from archcli.wings.serving.predict.times import GROUPED, NORMALIZATION, PRODUCTS, kind_of
+from archcli.wings.serving.predict.times import GROUPED, NORMALIZATION, OF_ADAPTERS, PRODUCTS, kind_of
 from archcli.wings.serving.recorded.classes import TimeClass
 from archcli.wings.serving.recorded.operations import JOIN
 
@@ -49,7 +49,7 @@ def served_runs(
         elif kind in {CONVOLUTION, RECURRENCE}:
             run = of_states(kind, group, rows, width)
         else:
-            run = _together(group, rows)
+            run = together(group, rows)
         if residual is not None and _adds_before(residual, run):
             run, residual = _with_sum(residual, run), None
         if residual is not None:
@@ -70,6 +70,8 @@ def _group(run: KernelRun, rows: Mapping[str, Row | None]) -> tuple[str, ...] | 
     """What tells the kernels that run as one from others; None for a kernel that runs alone."""
     parent, _, name = run.path.rpartition(".")
     row = rows.get(run.path)
+    if run.kernel.name == OF_ADAPTERS:
+        return None
     if row is not None and row.experts is not None:
         return MIXTURE, run.path.partition(OF_EXPERTS)[0], run.stage
     if run.op_class == TimeClass.ROUTING:
@@ -84,7 +86,7 @@ def _group(run: KernelRun, rows: Mapping[str, Row | None]) -> tuple[str, ...] | 
     return GROUP_OF[name][0], parent, run.stage, kind
 
 
-def _together(group: Sequence[KernelRun], rows: Mapping[str, Row | None]) -> KernelRun:
+def together(group: Sequence[KernelRun], rows: Mapping[str, Row | None]) -> KernelRun:
     """One kernel in place of several; sibling products read their common input once."""
     *before, last = group
     if not before:
@@ -123,7 +125,7 @@ def _fused_kernel(group: Sequence[KernelRun], rows: Mapping[str, Row | None], st
 
     products = [Product.of(run, row) for run in group if (row := rows[run.path]) and _is_grouped(run, row)]
     if not products:
-        return _together(group, rows)
+        return together(group, rows)
     last, experts = products[-1], products[-1].row.experts
     kernel, times = last.run.kernel, last.run.times
     assigned, elements = last.tokens, sum(product.elements for product in products)

@@ -117,6 +117,13 @@ def rank_kernels(
         else:
             kernels = [*reading_stored(kernels, named, planned.model, settings.dtype, use.native)]
     kernels = [*unevenly(kernels, named)]
+    adapters = settings.engine.adapters if settings.engine is not None else 0
+    if adapters:
+        from archcli.wings.serving.predict.rank.adapters import in_slots  # of several adapters alone
+
+        read = min(adapters, int(planned.request.batch_size))
+        kernels = [*in_slots(kernels, named, read, int(planned.width))]
+        placement = StagePlacement(planned.model, [*(run.path for run in kernels), LOSS], planned.placement)
     if settings.served and use.reads == "groups":
         from archcli.wings.serving.predict.rank.fused import served_runs  # of engines alone
 

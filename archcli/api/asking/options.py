@@ -149,22 +149,15 @@ CountedLogits = Annotated[
 ]
 MlaForm = Annotated[
     arguments.Mla,
-    Option(
-        "Latent attention (MLA): naive rebuilds keys and values, absorbed works on the latents; auto is "
-        "absorbed where a token is decoded, as in engines, and naive elsewhere."
-    ),
+    Option("Latent attention: naive rebuilds keys and values; absorbed works on latents, as auto to decode."),
 ]
 ScanForm = Annotated[
     arguments.Scan,
-    Option(
-        "Recurrent layers: chunked computes a chunk of tokens at once by matrix products, recurrent one "
-        "token after the other; auto is recurrent where a token is decoded, and chunked elsewhere."
-    ),
+    Option("Recurrent layers: a chunk of tokens at once, or one after the other, as auto to decode."),
 ]
 Backend = Annotated[KernelBackend, Option("Whose kernels run.")]
 RECOMPUTED = (
-    "What backward recomputes: none, attention, layer, or a pattern, layers.*.ffn; keep:PATTERN leaves "
-    "operations out."
+    "What backward recomputes: none, attention, layer, a pattern as layers.*.ffn; keep:PATTERN leaves out."
 )
 Recompute = Annotated[str, Option(RECOMPUTED, metavar="WHAT", completes="recomputes")]
 ChosenRecompute = Annotated[
@@ -172,8 +165,7 @@ ChosenRecompute = Annotated[
     Option(f"{RECOMPUTED} [default: none, or the trainer's]", metavar="WHAT", completes="recomputes"),
 ]
 OPTIMIZERS = (
-    "adamw and adamw-mixed, also -fused; sgd, sgd-momentum, adafactor, muon, adam8bit; paged-adam8bit, "
-    "paged-adamw."
+    "adamw, adamw-mixed, also -fused; sgd, sgd-momentum, adafactor, muon; paged-adamw; adam8bit, also paged-."
 )
 Optimizer = Annotated[str, Option(OPTIMIZERS, metavar="NAME", completes="optimizers")]
 ChosenOptimizer = Annotated[
@@ -202,8 +194,8 @@ Dtype = Annotated[
 KvDtype = Annotated[
     dtypes.CacheDtypeName | None,
     Option(
-        "Type of the keys and values that an engine keeps: bf16, fp8, int8, q8_0, q5_1, q4_0, nvfp4, or "
-        "fp8_ds_mla, DeepSeek's with scales; two as q8_0:q4_0. [default: as computed]",
+        "Type of an engine's cache: bf16, fp8, int8, q8_0, q5_1, q4_0, nvfp4, fp8_ds_mla; of keys and of "
+        "values as q8_0:q4_0. [default: as computed]",
         metavar="TYPE",
         reads="text",
         completes="cache_dtypes",
@@ -214,8 +206,7 @@ NamedEngine = Annotated[arguments.EngineName, Conversion("the name of an engine"
 Engine = Annotated[
     NamedEngine | None,
     Option(
-        "What runs inference, of `archcli engines`; none: eager torch. [default: llamacpp for its formats, "
-        "Macs and CPUs, else vllm; none in training]",
+        "What runs inference; none: eager torch. [default: llamacpp for its formats, Macs, CPUs; else vllm]",
         metavar=f"<{'|'.join(ENGINES)}>",
         reads="text",
         completes="engines",

@@ -60,9 +60,8 @@ from archcli.wings.serving.memory.settings import COMPUTED, AttentionForm, Memor
 Phase = Annotated[
     MemoryPhase | None,
     Option(
-        "train: a training step; forward: a pass without a cache, as of an encoder; prefill: a prompt; "
-        "decode: one token against a full cache; serve: an engine that serves sequences. "
-        "[default: train, and on a device a line on serving]"
+        "train: a training step; forward: a pass without a cache; prefill: a prompt; decode: one token "
+        "against a full cache; serve: an engine's sequences. [default: train, on a device serving too]"
     ),
 ]
 ComputedDtype = Annotated[

@@ -28,9 +28,8 @@ WHAT = re.compile(r"(layers|experts)(?::(\d{1,6}))?", re.ASCII)
 OffloadOption = Annotated[
     str | None,
     Option(
-        "With llama.cpp, leave in RAM: layers:N the first N layers; experts routed experts of all layers, "
-        "experts:N of the first N; layers:N,experts both; auto the fewest with which the rest fits, of a "
-        "mixture experts first. In training: optimizer, parameters, activations, several, or all.",
+        "Leave in RAM, with llama.cpp: layers:N, experts, experts:N, or layers:N,experts, of the first N "
+        "layers; auto the fewest that do. In training: optimizer, parameters, activations, or all.",
         metavar="WHAT",
         completes="offloads",
     ),

@@ -17,8 +17,7 @@ from archcli.wings.serving.memory.plan import Plan
 Zero = Annotated[
     arguments.ZeroStage,
     count_option(
-        "In training, shard over the devices of --dp and --cp: 1 the optimizer's states, 2 gradients too, 3 "
-        "weights too (FSDP2)."
+        "In training, shard over --dp and --cp: 1 the optimizer's states, 2 gradients too, 3 weights too."
     ),
 ]
 MicroBatches = Annotated[
@@ -39,8 +38,7 @@ Cp = Annotated[
 DpAttention = Annotated[
     AboveZero,
     count_option(
-        "Groups of the devices of --tp, each with whole attention, and a cache and sequences of its own; all "
-        "share the feed-forward networks (attention data parallelism)."
+        "Attention data parallelism: groups of the devices of --tp, each with whole attention and a cache."
     ),
 ]
 

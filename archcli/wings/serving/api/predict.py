@@ -73,8 +73,8 @@ CHOSEN = ("dp", "zero", "tp", "sp", "pp", "micro_batches", "ep", "dp_attention")
 Phase = Annotated[
     MemoryPhase,
     Option(
-        "train: a training step; forward: a pass without a cache, as of an encoder; prefill: a prompt; "
-        "decode: one token of each sequence; serve: a prompt and --new tokens after it."
+        "train: a training step; forward: a pass without a cache; prefill: a prompt; decode: one token of "
+        "each sequence; serve: a prompt and --new tokens."
     ),
 ]
 New = Annotated[
@@ -126,8 +126,8 @@ Compiled = Annotated[
 MeasuredOption = Annotated[
     PaceText | None,
     Option(
-        "What you measured of it: the time of a step, a pass or a token as --phase says (of serve of a token "
-        "after the first), 1.2s or 850ms; or tokens a second of all, 20tok/s. Says where the gap lies.",
+        "What you measured: the time of a step, pass or token as --phase says (of serve of a token after the "
+        "first), 850ms; or tokens a second of all, 20tok/s. Says where the gap lies.",
         metavar="TIME",
         reads="text",
     ),

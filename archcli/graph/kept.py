@@ -40,7 +40,7 @@ class New(NamedTuple):
 
 
 class OfMixture(NamedTuple):
-    """A tensor that the experts of a mixture share, made once: `ends` of their tokens, or `expert_of`."""
+    """A tensor that operations share, made once: `ends` of experts' tokens, `expert_of`, a mask of blocks."""
 
     name: str
     elements: Number = 0
@@ -87,6 +87,7 @@ class Execution(NamedTuple):
     assumes: where archcli cannot know what that is, all inputs and outputs; False raises NotImplementedError.
     served: an inference engine runs it, whose kernels fuse attention of every kind.
     scores: the most bytes of an indexer's scores that it holds at once; None holds those of each head.
+    flex: FlexAttention runs the attention that torch's other kernels cannot express, as in trainers.
     """
 
     backend: Backend = "cuda"
@@ -96,13 +97,14 @@ class Execution(NamedTuple):
     assumes: bool = False
     served: bool = False
     scores: Number | None = None
+    flex: bool = False
 
     @property
     def run_as(self) -> str:
         """The method of an operation that runs it so."""
         if not self.fused:
             return "run"
-        return "run_served" if self.served else "run_fused"
+        return "run_served" if self.served else "run_flex" if self.flex else "run_fused"
 
 
 class Call(NamedTuple):

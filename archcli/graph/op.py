@@ -151,6 +151,10 @@ class Op:
         """Whether torch runs it step by step, where engines have one kernel."""
         return False
 
+    def needs_flex(self, *xs: Shape) -> bool:
+        """Whether FlexAttention runs it in one kernel, and torch's other kernels do not."""
+        return False
+
     def skips_masked(self, *xs: Shape) -> bool:
         """Whether `run_fused` skips masked scores: it executes `flops` of the parts, not `unmasked_flops`."""
         return False
@@ -165,6 +169,10 @@ class Op:
 
     def run_served(self, torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
         """The kernels of an inference engine in its place, which the wing `serving` alone can run."""
+        return self.run_fused(torch, weights, *xs)
+
+    def run_flex(self, torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
+        """The kernels of a trainer in its place, which the wing `serving` alone can run."""
         return self.run_fused(torch, weights, *xs)
 
     def in_training(self) -> Op:

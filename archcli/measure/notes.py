@@ -67,6 +67,17 @@ def unfused_notes(model: Model) -> Iterator[str]:
         )
 
 
+def flex_notes(model: Model, request: Request) -> Iterator[str]:
+    """A note that names the attention which trainers run by FlexAttention, and archcli's modules do not."""
+    rows = shape_pass(model, request).rows
+    paths = dict.fromkeys(folded_path(row.path) for row in rows if row.op.needs_flex(*row.inputs))
+    if paths:
+        yield (
+            f"FlexAttention runs {', '.join(paths)}, as in trainers; archcli's own modules run it in steps, "
+            "or with a mask of all pairs: --attention sdpa counts that."
+        )
+
+
 def form_notes(models: Sequence[Model], forms: Mapping[str, str]) -> Iterator[str]:
     """A note for each form that is asked for by name and that no module of any model has."""
     unused = [unused_forms(model, forms) for model in models]

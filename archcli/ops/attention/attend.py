@@ -6,7 +6,7 @@ of values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -22,6 +22,8 @@ SELECTED = "selected"
 """The extra that holds the keys given to each query."""
 SPANS = "spans"
 """The extra that says which tokens see each other in both directions."""
+BIASES = ("bias", "shared_bias")
+"""The extras that are added to scores."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,6 +141,15 @@ class Attend(Op):
         # torch aligns `is_causal` at the first key: right where all tokens are new, and one token sees all
         return self.mask.covers(new, visible) and (not self.mask.causal or new in (1, visible))
 
+    def needs_flex(self, *xs: Shape) -> bool:
+        """Whether FlexAttention takes what torch's other kernels run in steps, or with a mask of all pairs.
+
+        It has no dropout, and no weights but those of a softmax; a mask goes by places, not by chosen keys.
+        """
+        if self.relu or self.dropout or self.selects:
+            return False
+        return not (self.is_plain and self.needs_no_mask(xs[0][1], xs[1][1]))
+
     def in_training(self) -> Attend:
         return replace(self, training=True) if self.dropout else self
 
@@ -148,9 +159,11 @@ class Attend(Op):
 
     def space(self, call: Call, *xs: Shape) -> Workspace:
         """The memory of its backward; that of its forward is read off its run."""
-        from archcli.ops.attention.attend_kernel import backward  # asked for memory alone
+        from archcli.ops.attention.attend_kernel import backward, flex_backward  # asked for memory alone
 
         called, fused = self._called(call, *xs), self._runs_fused(call)
+        if call.execution.flex and self.needs_flex(*xs):
+            return READ_OFF_RUN._replace(backward=flex_backward(called, self._scores_added(xs)))
         return READ_OFF_RUN._replace(backward=backward(called, fused=fused), lets_go=not fused)
 
     def _runs_fused(self, call: Call) -> bool:
@@ -190,7 +203,7 @@ class Attend(Op):
             scores = self.softcap * torch.tanh(scores / self.softcap)
         if self.alibi:
             scores = scores - self._alibi(torch, positions, scores)
-        for bias in (extra_of[name] for name in ("bias", "shared_bias") if name in extra_of):
+        for bias in (extra_of[name] for name in BIASES if name in extra_of):
             scores = scores + bias
         allowed = visibility(torch, self.mask, positions, k.shape[1], extra_of.get(SELECTED))
         allowed = allowed if SPANS not in extra_of else allowed | _ahead(torch, extra_of[SPANS])
@@ -219,6 +232,31 @@ class Attend(Op):
 
         return attend(torch, q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=self.scale)
 
+    def run_flex(
+        self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, *extras: Any
+    ) -> Any:
+        """FlexAttention where torch's other kernels cannot express this attention (arXiv:2412.05496).
+
+        Sinks are applied to its result, as torchtitan and transformers do: they share the log-sum-exp.
+        """
+        shapes = [x.shape for x in (q, k, v, positions, *extras)]
+        if not self.needs_flex(*shapes):
+            return self.run_fused(torch, weights, q, k, v, positions, *extras)
+        mask, biases = f"{self.mask.trait}", self._scores_added((q, k, v, positions, *extras))
+        out, sums = torch.flex_attention(q, k, v, self._products(*shapes), mask, *biases)
+        if "sinks" not in self.extras:
+            return out
+        kept = torch.sigmoid(sums - extras[self.extras.index("sinks")])
+        return out * kept.unsqueeze(-1).to(out.dtype)
+
+    def _scores_added(self, xs: Sequence[Any]) -> list[Any]:
+        """Those of the inputs that are added to scores."""
+        return [x for name, x in zip(self.extras, xs[4:], strict=True) if name in BIASES]
+
+    def _products(self, *shapes: Shape) -> Number:
+        """FLOPs of its products, over the pairs that see each other."""
+        return sum(part.flops for part in self.parts(*shapes) if part.op_class is OpClass.CONTRACTION)
+
     def run_served(
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, *extras: Any
     ) -> Any:
@@ -227,8 +265,7 @@ class Attend(Op):
         FlashAttention of vLLM, FlashInfer and FlashMLA take sinks, softcaps, biases and windows.
         """
         new, visible = q.shape[1], k.shape[1]
-        parts = self.parts(*[x.shape for x in (q, k, v, positions, *extras)])
-        flops = sum(part.flops for part in parts if part.op_class is OpClass.CONTRACTION)
+        flops = self._products(*[x.shape for x in (q, k, v, positions, *extras)])
         # keys that no query sees, such as those before all windows, are not read
         seen = minimum(visible, self.mask.pairs(new, self.past, visible))
         length = (seen if self.selects else self.past + new) if self.mask.causal else 0

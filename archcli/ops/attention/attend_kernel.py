@@ -13,6 +13,7 @@ B batch, T queries, S keys, H query heads, K kv heads, d width of queries and ke
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from archcli.arith import Number, Shape, ceil_div, is_one, is_whole, maximum, prod
@@ -146,6 +147,17 @@ def backward(op: AttendCall, *, fused: bool) -> Number:
     mixed = op.pairs * op.width + (prod(op.q[:3]) * op.v[3] * op.width if copies else 0)
     # all gradients are counted by the caller, those of q and k too, which are not there yet
     return maximum(0, maximum(mixed, weighed - released) - inputs[0] - inputs[1])
+
+
+def flex_backward(op: AttendCall, biases: Sequence[Shape]) -> Number:
+    """Peak bytes of FlexAttention's backward on top of all gradients: a number in fp32 for each query.
+
+    Sinks come after the kernel: the gradient of its result stands beside that of theirs, and each query has
+    one for its log-sum-exp. Gradients of biases are added up in fp32.
+    """
+    queries = FP32 * prod(op.q[:3])
+    behind = 0 if op.sinks is None else prod(op.q[:3]) * op.v[3] * op.width + queries
+    return queries + behind + sum(FP32 * prod(bias) for bias in biases)
 
 
 def _gradients_of_copies(op: AttendCall) -> Number:

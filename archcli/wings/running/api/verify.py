@@ -43,7 +43,7 @@ Memory = Annotated[bool, Option("Compare the bytes that training keeps and the p
 Attention = Annotated[
     AttentionForm | None,
     Option(
-        "Of --memory: torch's fused kernel (flash, sdpa), or step by step.", default="flash", any_case=True
+        "Of --memory: torch's fused kernel (sdpa, flash), or step by step.", default="sdpa", any_case=True
     ),
 ]
 Weights = Annotated[
@@ -101,7 +101,9 @@ class VerifyOptions(MediaOptions):
         if {self.mla, self.scan} != {AUTO}:
             raise ArchError("--memory is of the forms that each phase runs", "leave --mla and --scan out")
         sizes = (self.batch_size, self.seq_len, self.source_len)
-        return MemorySettings("train", *sizes, self.dtype or "bf16", self.attention or "flash")
+        # what is built runs torch's own kernels alone
+        attention: AttentionForm = "eager" if self.attention == "eager" else "sdpa"
+        return MemorySettings("train", *sizes, self.dtype or "bf16", attention)
 
 
 def verified(subject: Subject, options: VerifyOptions) -> Report:

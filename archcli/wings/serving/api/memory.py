@@ -74,7 +74,9 @@ ComputedDtype = Annotated[
         completes="dtypes",
     ),
 ]
-Attention = Annotated[AttentionForm, Option("torch's fused kernel (flash, sdpa), or step by step.")]
+Attention = Annotated[
+    AttentionForm, Option("flash: one kernel, in training of any kind; sdpa: one of torch; eager: in steps.")
+]
 Loss = Annotated[
     str | None,
     Option(

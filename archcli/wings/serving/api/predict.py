@@ -91,7 +91,9 @@ ComputedDtype = Annotated[
         completes="dtypes",
     ),
 ]
-Attention = Annotated[AttentionForm, Option("One fused kernel (flash, sdpa), or step by step.")]
+Attention = Annotated[
+    AttentionForm, Option("flash: one kernel, in training of any kind; sdpa: one of torch; eager: in steps.")
+]
 KvRead = Annotated[
     CacheReads,
     Option("Read keys and values once for the query heads that share them, or once for each query head."),

@@ -95,6 +95,8 @@ class Log:
     """The type in which torch.autocast has products computed; None without it."""
     groups: int = 1
     """Query heads for each head of keys, where code leaves it to torch to share them."""
+    shared: dict[str, Any] = field(default_factory=dict)
+    """Tensors by name that are made once for all operations, such as a mask of blocks."""
 
     @property
     def on_cuda(self) -> bool:

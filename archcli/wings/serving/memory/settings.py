@@ -182,7 +182,8 @@ class MemorySettings:
         fused, train = self.attention != "eager", self.phase == "train"
         served = self.engine if self.served else None
         scores = reserves_of(served).scores if served else None
-        return Execution(self.backend, fused, self.width, train, served=self.served, scores=scores)
+        flex = train and self.attention == "flash" and self.backend == "cuda" and self.trainer is None
+        return Execution(self.backend, fused, self.width, train, served=self.served, scores=scores, flex=flex)
 
     @property
     def _forms(self) -> Mapping[str, str]:

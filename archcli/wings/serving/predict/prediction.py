@@ -41,6 +41,7 @@ OF_LOOPS = "Compiled kernels: orders of loops, and kernels moved to save memory.
 OF_EXPERTS = "Compiled experts: a compiler fuses routing and experts otherwise, which is not modelled."
 OF_SCANS = "Compiled scans: a compiler fuses what goes from token to token otherwise, which is not modelled."
 OF_TOWERS = "Compiled towers: their kernels are taken as torch launches them one by one."
+OF_FLEX = "FlexAttention: no time of it was measured; it has the constants of torch's other fused kernels."
 OF_RECOMPUTED = "Compiled training: results that the backward computes again instead of reading them."
 
 
@@ -385,6 +386,8 @@ def _not_modelled(rows: Iterable[PredictedRow], times: RankTimes) -> Iterator[st
         )
         if classes:
             yield f"Kernels without measurements, taken at the limit: {', '.join(classes)}."
+        if any("flex_attention" in row.kernel for row in rows):
+            yield OF_FLEX
     of_whole = times.host is not None or times.device.whole_runs is not None
     is_timed = of_whole or any(row.op_class == TimeClass.FRAMEWORK for row in rows)
     yield f"The host: {'' if is_timed else 'launches that the device waits for, '}tokenizing and sampling."

@@ -79,7 +79,13 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_FUSED = ("_scaled_dot_product", "_flash_attention", "_efficient_attention", "_cudnn_attention")
+_FUSED = (
+    "_scaled_dot_product",
+    "_flash_attention",
+    "_efficient_attention",
+    "_cudnn_attention",
+    "flex_attention",
+)
 _PRODUCTS = _names(
     "mm bmm addmm _addmm_activation baddbmm addbmm mv addmv dot _grouped_mm convolution convolution_backward"
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from archcli.arith import Number, ceil_div
-from archcli.wings.serving.launches.dtypes import BOOL, FP32, INT64
+from archcli.wings.serving.launches.dtypes import BOOL, FP32, INT32, INT64
 from archcli.wings.serving.launches.functions.pieces import pad
 from archcli.wings.serving.launches.functions.pointwise import where
 from archcli.wings.serving.launches.kernel import AttentionCall, StatedWork
@@ -19,7 +19,7 @@ from archcli.wings.serving.launches.launching import (
 )
 from archcli.wings.serving.launches.layouts import dense_strides
 from archcli.wings.serving.launches.log import current
-from archcli.wings.serving.launches.tensor import in_torch
+from archcli.wings.serving.launches.tensor import ShapeTensor, in_torch
 
 WIDEST = 256
 """The largest head that a GPU's flash attention takes."""
@@ -29,6 +29,8 @@ STATES_BYTES = 16
 """Bytes of a random state (two int64), which each kernel of a GPU writes."""
 HALF = 2
 """Bytes of an element that a GPU's flash attention takes, and it alone keys that several heads share."""
+BLOCK = 128
+"""Queries, or keys, of a block of FlexAttention's masks."""
 SUMS_STEP = 32
 """The memory-efficient kernel rounds the number of its row sums up to a multiple of this."""
 BACKWARD_PRODUCTS, FORWARD_PRODUCTS = 5, 2
@@ -91,6 +93,31 @@ def _in_steps(q: Any, k: Any, v: Any, mask: Any, *, is_causal: bool) -> Any:
         shape = (q.shape[2], k.shape[2]) if mask is None else mask.shape
         launch("add_", [scores, launch("tril", [], shape, q.dtype)], scores.shape, scores.dtype)
     return scores.softmax(-1) @ v
+
+
+@in_torch
+def flex_attention(q: Any, k: Any, v: Any, flops: Number, mask: str, *biases: Any) -> Any:
+    """FlexAttention of torch: the result [B, T, H, e], and the log-sum-exp of each query [B, T, H].
+
+    `biases` are added to scores. Its backward (flex_attention.py in torch's _inductor/kernel/flex) first sums
+    up each query's result times its gradient. Layers share the `mask` of this name, which lists blocks: those
+    that are masked in part and those that are not at all, by queries and by keys, behind their numbers.
+    """
+    rows, columns = (ceil_div(x.shape[1], BLOCK) for x in (q, k))
+    blocks = ShapeTensor((2 * (2 * rows * columns + rows + columns),), INT32)
+
+    def backward(g: Any, of_sums: Any = None) -> tuple[Any, ...]:
+        delta = launch("sum", [g, out, of_sums], sums.shape, FP32)
+        reads = [g, q, k, v, out, sums, delta, *biases]
+        work = StatedWork(flops // FORWARD_PRODUCTS * BACKWARD_PRODUCTS)
+        return launch_gradients("flex_attention_backward", reads, (q, k, v, *biases), work=work)
+
+    outputs = [((*q.shape[:3], v.shape[3]), q.dtype), (q.shape[:3], FP32)]
+    inputs = [q, k, v, *biases]
+    out, sums = launch_many("flex_attention", inputs, outputs, backward=backward, work=StatedWork(flops))
+    current().shared[mask] = blocks
+    save_for_backward(out, out, sums, blocks)
+    return out, sums
 
 
 @in_torch

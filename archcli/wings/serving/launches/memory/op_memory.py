@@ -187,7 +187,7 @@ class ShapeRun:
     def _known(self, log: KeptLog) -> Iterator[Kept]:
         """The storages that the backward read: inputs, outputs or new tensors. Weights are alive anyway."""
         yield from (In(i) for i in _firsts(self.inputs) if id(self.inputs[i].storage) in log.read)
-        inputs, shared = self._inputs(), self._shared()
+        inputs, shared = self._inputs(), self._shared(log)
         outputs = [i for i in _firsts(self.outputs) if id(self.outputs[i].storage) not in inputs]
         yield from (Out(i) for i in outputs if id(self.outputs[i].storage) in log.read)
         yield from (kept for key, kept in shared.items() if key in log.read)
@@ -201,11 +201,14 @@ class ShapeRun:
         """The storages of inputs and weights."""
         return {id(x.storage) for x in (*self.inputs, *self.weights.values())}
 
-    def _shared(self) -> dict[int, OfMixture]:
-        """Tensors that the operations of all experts share."""
+    def _shared(self, log: KeptLog) -> dict[int, OfMixture]:
+        """Tensors that the operations of all experts share, or those of all layers."""
+        shared = {
+            id(x.storage): OfMixture(name, x.storage.elements, x.itemsize) for name, x in log.shared.items()
+        }
         if self.routed is None:
-            return {}
-        shared = {id(self.routed.expert_of.storage): OfMixture("expert_of")}
+            return shared
+        shared[id(self.routed.expert_of.storage)] = OfMixture("expert_of")
         ends = self.routed.made_ends
         if ends is not None:
             shared[id(ends.storage)] = OfMixture("ends", ends.storage.elements, ends.dtype.itemsize)

@@ -11,7 +11,7 @@ from archcli.errors import ArchError, Problem, closest, either, quote
 from archcli.graph import StateContent
 from archcli.graph.kept import FP32
 from archcli.measure.kvcache.engine import CACHING, NO_ENGINE
-from archcli.measure.notes import context_notes, source_notes, unfused_notes
+from archcli.measure.notes import context_notes, flex_notes, source_notes, unfused_notes
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules import Model
@@ -329,6 +329,8 @@ def question_notes(question: MemoryQuestion) -> Iterator[str]:
     yield from context_notes(model, tokens)
     yield from source_notes(model, settings.source_len)
     yield from broken_notes(model)
+    if settings.execution().flex:
+        yield from flex_notes(model, settings.request(model))
     if settings.phase in CACHING and model.caches:
         yield from _of_engine(question)
     if settings.phase == "train" and model.output_head is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.errors import ArchError
 from archcli.graph import Row
-from archcli.measure.notes import context_notes, media_records, source_notes
+from archcli.measure.notes import context_notes, flex_notes, media_records, source_notes
 from archcli.measure.passes import count_pass
 from archcli.measure.report import LateTables, Report, Table
 from archcli.measure.weights.stored_bytes import broken_notes
@@ -273,6 +273,8 @@ def _notes(
     device, settings, model = question.device.memory, question.settings, question.model
     yield from context_notes(model, settings.past + settings.tokens(model) + question.new_tokens)
     yield from source_notes(model, settings.source_len)
+    if settings.execution().flex:
+        yield from flex_notes(model, settings.request(model))
     if question.plan.devices < device.n_devices:
         yield f"This plan uses {question.plan.devices:,} of {device.n_devices:,} devices."
     yield from idle_replicas(settings, question.plan)

@@ -1,6 +1,7 @@
 """The functions and methods that the stand-in knows are torch's, under torch's names."""
 
 import torch
+from torch.nn.attention import flex_attention
 
 from archcli.wings.serving.launches.tensor import FUNCTIONS, ShapeTensor
 
@@ -14,7 +15,7 @@ OF_ENGINES = {"served_attention", "side_by_side"}
 
 def test_functions_are_known_by_torchs_names():
     """Each is a function of torch or of a namespace that the stand-in has, or a method of its tensors."""
-    homes = (torch, torch.nn.functional, torch.linalg, torch.fft, torch.special)
+    homes = (torch, torch.nn.functional, torch.linalg, torch.fft, torch.special, flex_attention)
     assert [
         name for name in FUNCTIONS.keys() - OF_ENGINES if not any(hasattr(home, name) for home in homes)
     ] == []

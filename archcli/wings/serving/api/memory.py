@@ -74,9 +74,7 @@ ComputedDtype = Annotated[
         completes="dtypes",
     ),
 ]
-Attention = Annotated[
-    AttentionForm, Option("flash: one kernel, in training of any kind; sdpa: one of torch; eager: in steps.")
-]
+Attention = Annotated[AttentionForm, Option("One kernel of any kind, torch's (sdpa), or in steps.")]
 Loss = Annotated[
     str | None,
     Option(

@@ -91,9 +91,7 @@ ComputedDtype = Annotated[
         completes="dtypes",
     ),
 ]
-Attention = Annotated[
-    AttentionForm, Option("flash: one kernel, in training of any kind; sdpa: one of torch; eager: in steps.")
-]
+Attention = Annotated[AttentionForm, Option("One kernel of any kind, torch's (sdpa), or in steps.")]
 KvRead = Annotated[
     CacheReads,
     Option("Read keys and values once for the query heads that share them, or once for each query head."),

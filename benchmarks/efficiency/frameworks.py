@@ -46,6 +46,7 @@ class Step(NamedTuple):
     plan: Plan
     device: str
     seconds: float
+    compiled: bool = False
 
 
 def number(text, name, default=1):
@@ -171,8 +172,9 @@ def on_h100():
         recompute = "layer" if row["activation_checkpointing"] == "full" else SELECTIVE
         settings = MemorySettings(batch_size=batch, seq_len=seq_len, recompute=recompute, gradients="fp32")
         seconds = dp * batch * seq_len / (float(row["tokens_per_s_per_gpu"]) * int(row["n_devices"]))
-        plan = Plan(dp=dp, zero=3, tp=tp, sp=tp > 1)
-        yield Step("torchtitan, H100", row["model"], row["model"], settings, plan, "h100-sxm-96gb", seconds)
+        plan, compiled = Plan(dp=dp, zero=3, tp=tp, sp=tp > 1), "compile" in row["extra"]
+        model = row["model"]
+        yield Step("torchtitan, H100", model, model, settings, plan, "h100-sxm-96gb", seconds, compiled)
 
 
 class Predicted(NamedTuple):
@@ -199,7 +201,7 @@ def predicted(step, chip):
         step.device, *(figures[key].value for key in keys), *([int(per_node.value)] if per_node else [])
     )
     device = TimingDevice(KernelClock(rates(step.device), Efficiency(known)), fabric)
-    found = predict_pass(load(step.model), step.settings, device, step.plan)
+    found = predict_pass(load(step.model), step.settings, device, step.plan, compiled=step.compiled)
     parts = [0.0, 0.0, 0.0, 0.0]
     for row in found.rows:
         # a pipeline that fills and drains repeats all but the update

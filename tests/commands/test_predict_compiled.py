@@ -15,6 +15,7 @@ from archcli.wings.serving.predict.prediction import (
 )
 from archcli.wings.serving.recorded.operations import JOIN
 
+STAGES = ("forward", "recomputed", "backward", "update")
 ASKED = ("predict", "gpt2", "--device", "h100-sxm", "-s", "64")
 
 
@@ -69,12 +70,36 @@ def test_a_rank_of_several_devices_is_compiled_as_one_device_is(plan):
     assert [one["bytes"] for one in sent[0]] == [one["bytes"] for one in sent[1]]
 
 
+def test_recomputed_layers_run_their_compiled_forward_again():
+    """Llama 3.2 1B: all but the last product of each layer, which keeps its input alone."""
+    none, layer = (
+        archcli.predict("llama-3.2-1b", "h100-sxm", "train", seq_len=512, compiled=True, recompute=recompute)
+        for recompute in ("none", "layer")
+    )
+    stages = [
+        {stage: [row for row in report.rows if row["stage"] == stage] for stage in STAGES}
+        for report in (none, layer)
+    ]
+    assert not stages[0]["recomputed"]
+    for same in ("forward", "backward", "update"):
+        assert stages[0][same] == stages[1][same]
+    again = stages[1]["recomputed"]
+    weights = 2 * 2048 * 2048 + 2 * 2048 * 512 + 2 * 2048 * 8192  # q, o; k, v; gate, up
+    attention = 2 * 2 * 32 * 64 * 512 * 513 // 2
+    assert sum(row["flops"] for row in again if row["class"] in {"contraction", "fused_attention"}) == 16 * (
+        2 * 512 * weights + attention
+    )
+    alike = {tuple(row[key] for key in ("path", "kernel", "times", "bytes")) for row in stages[1]["forward"]}
+    assert {tuple(row[key] for key in ("path", "kernel", "times", "bytes")) for row in again} <= alike
+    more = layer.totals["time_s"]["floor"] - none.totals["time_s"]["floor"]
+    assert more == pytest.approx(sum(row["floor_s"] for row in again))
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
         ({"engine": "vllm"}, "not of an engine"),
         ({"phase": "serve"}, "not of an engine"),
-        ({"phase": "train", "recompute": "layer"}, "without --recompute"),
         ({"device": "2xh100-sxm", "phase": "train", "plan": {"pp": 2}}, "without --pp"),
         ({"fit": "time"}, "does not compare compiled"),
     ],

@@ -324,13 +324,10 @@ def _problems(question: PredictQuestion) -> Iterator[Problem]:
 
 
 def _of_compiled(question: PredictQuestion) -> Iterator[Problem]:
-    """Problems of a compiled pass with an engine, with stages, or with recomputation."""
+    """Problems of a compiled pass with an engine or with stages."""
     if question.is_served or question.phase == "serve":
         hint = "--phase prefill or decode with --engine none"
         yield Problem("--compile is of the model itself, not of an engine", hint)
     if question.plan.pp > 1:
         # fused kernels cross the layers at which stages are cut
         yield Problem("--compile is predicted without --pp", "leave --compile or --pp out")
-    if question.settings.recompute != "none":
-        what = "--compile is predicted without --recompute"
-        yield Problem(what, "leave --compile or --recompute out")

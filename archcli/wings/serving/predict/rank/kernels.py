@@ -26,6 +26,7 @@ from archcli.wings.serving.predict.rank.planned import PlannedPass, StagePlaceme
 from archcli.wings.serving.predict.rank.routing import unevenly
 from archcli.wings.serving.predict.times import ATTENTION, PRODUCTS, kind_of
 from archcli.wings.serving.recorded.classes import TimeClass
+from archcli.wings.serving.recorded.operations import JOIN
 
 LOSS_PASSES = (2, 1)
 """Logits read and read again, and their gradient written."""
@@ -191,7 +192,8 @@ def _of_rows(
             kernel = _written_in_place(kernel, row, int(planned.width), use)
         planned_run = run._replace(kernel=kernel, times=times)
         yield planned_run
-        if run.stage == "forward" and counted in planned.repeated:
+        # a compiled kernel runs again for any of its rows
+        if run.stage == "forward" and not planned.repeated.isdisjoint(counted.split(JOIN)):
             yield planned_run._replace(stage="recomputed")
 
 

@@ -12,6 +12,7 @@ from archcli.load.source import load
 from archcli.modules.spec.request import Request
 from archcli.ops.attention.attend import Attend
 from archcli.ops.attention.mask import Causal, SlidingWindow
+from archcli.wings.serving.api.programs.trainer import trainer_named
 from archcli.wings.serving.launches.memory.op_reader import OpReader
 from archcli.wings.serving.launches.trace import trace_kernels
 from archcli.wings.serving.memory.settings import MemorySettings
@@ -144,6 +145,8 @@ def test_only_trainers_on_a_gpu_run_it():
     assert runs() == "run_flex"
     assert runs(attention="sdpa") == runs(backend="cpu") == runs(phase="forward") == "run_fused"
     assert runs(attention="eager") == "run"
+    assert runs(trainer=trainer_named("torchtitan")) == "run_flex"
+    assert runs(trainer=trainer_named("transformers")) == "run_fused"
 
 
 def test_what_it_cannot_express_runs_as_before():

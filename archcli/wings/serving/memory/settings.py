@@ -22,7 +22,7 @@ from archcli.modules.spec.values import (
     check_values,
     value_type,
 )
-from archcli.wings.serving.launches.memory.trainer import NO_TRAINER, ChosenTrainer
+from archcli.wings.serving.launches.memory.trainer import FLEX, NO_TRAINER, ChosenTrainer
 from archcli.wings.serving.memory.offload import ChosenOffload, Part
 from archcli.wings.serving.memory.reserved.reserves import reserves_of
 
@@ -182,7 +182,8 @@ class MemorySettings:
         fused, train = self.attention != "eager", self.phase == "train"
         served = self.engine if self.served else None
         scores = reserves_of(served).scores if served else None
-        flex = train and self.attention == "flash" and self.backend == "cuda" and self.trainer is None
+        flex = self.trainer is None or self.trainer.attention == FLEX
+        flex = flex and train and self.attention == "flash" and self.backend == "cuda"
         return Execution(self.backend, fused, self.width, train, served=self.served, scores=scores, flex=flex)
 
     @property

@@ -20,7 +20,7 @@ MEANINGS = {
     "methods": "what --method may ask for",
     "norms": "in steps: RMSNorm is several functions of torch, each with tensors of its own",
     "autocast": "the type in which products and attention compute, whatever that of the weights",
-    "attention": "shared by torch: query heads share keys within scaled_dot_product_attention",
+    "attention": "shared by torch: keys within scaled_dot_product_attention; flex: FlexAttention, too",
     "rest": "of frozen weights beside packed ones",
     "adapters": "of adapters beside weights in 16 bits",
     "packed_adapters": "of adapters beside packed weights",

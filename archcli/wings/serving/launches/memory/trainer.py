@@ -22,8 +22,8 @@ PACKED_BY_BITSANDBYTES = ("nf4", "nf4-double")
 """Formats of packed weights that a trainer's products were compared with."""
 RANK = 16
 """The rank of adapters where none is stated."""
-HELD, STEPS, KEPT, FUSED = "held", "steps", "kept", "fused"
-"""Values of the facts `outputs`, `norms`, `packed_inputs` and `projections`."""
+HELD, STEPS, KEPT, FUSED, SHARED, FLEX = "held", "steps", "kept", "fused", "shared by torch", "flex"
+"""Values of the facts `outputs`, `norms`, `packed_inputs`, `projections` and `attention`."""
 ALWAYS = ("batch_size", "rank", "seq_len")
 """Options that are said even where they are 1."""
 SEVERAL = "--trainer fsdp2 or deepspeed"
@@ -38,7 +38,8 @@ class Trainer:
 
     norms: in `steps`, RMSNorm is a few functions of torch.
     autocast: the type in which products compute.
-    attention: `shared by torch`, which then has no kernel for fp32 where heads share keys.
+    attention: `shared by torch`, which then has no kernel for fp32 where heads share keys; `flex`, in one
+        kernel of any kind.
     rest: the type of weights beside packed ones.
     adapters, packed_adapters: that of adapters beside plain and packed weights; empty is the model's.
     packed_inputs: `kept` for the backward, which does not read them.
@@ -86,7 +87,7 @@ class Trainer:
         packed = model.quantization is not None and model.lora is not None
         return Code(
             steps=self.norms == STEPS,
-            shares=bool(self.attention),
+            shares=self.attention == SHARED,
             autocast=self.autocast,
             packed=(self.autocast or "bf16") if packed else "",
             rest=self.rest if packed else "",

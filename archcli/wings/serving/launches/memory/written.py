@@ -163,6 +163,9 @@ class Written(Op):
     def run_fused(self, torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
         return self._run(self.op.run_fused, torch, weights, *xs)
 
+    def run_flex(self, torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
+        return self._run(self.op.run_flex, torch, weights, *xs)
+
     def _run(self, run: Callable[..., Any], torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
         form, op = self.form, self.op
         if form.casts == TURNED:

@@ -6,6 +6,9 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
+from archcli.load.source import load
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.predict.prediction import (
     OF_EXPERTS,
     OF_LOOPS,
@@ -13,8 +16,11 @@ from archcli.wings.serving.predict.prediction import (
     OF_SCANS,
     OF_SINGLE_KERNELS,
 )
+from archcli.wings.serving.predict.rank.kernels import compiled_runs, rank_kernels
+from archcli.wings.serving.predict.rank.planned import planned_pass
 from archcli.wings.serving.recorded.operations import JOIN
 
+ACROSS = "layers.0.ffn_residual + layers.0.attention_norm"
 STAGES = ("forward", "recomputed", "backward", "update")
 ASKED = ("predict", "gpt2", "--device", "h100-sxm", "-s", "64")
 
@@ -95,12 +101,32 @@ def test_recomputed_layers_run_their_compiled_forward_again():
     assert more == pytest.approx(sum(row["floor_s"] for row in again))
 
 
+def test_stages_share_the_kernels_of_compiled_layers():
+    """Of 16 layers each joins the next in 15 kernels; all stages together run them as one device does."""
+    model, settings = load("llama-3.2-1b", []).model, MemorySettings(seq_len=64)
+    plan = Plan(pp=4, micro_batches=4)
+    planned = planned_pass(model, settings, plan)
+    runs = compiled_runs(planned, settings)
+    rank = rank_kernels(planned, settings, plan, runs=runs)
+    shared = [[run.times for run in rank.of_stage(stage)] for stage in planned.stages(plan)]
+    assert sum(map(sum, shared)) == pytest.approx(sum(run.times for run in runs) + 1)  # and the loss
+    joined = [
+        sum(
+            run.times
+            for run in rank.of_stage(stage)
+            if run.path.startswith(ACROSS) and run.stage == "forward"
+        )
+        for stage in planned.stages(plan)
+    ]
+    assert sum(joined) == pytest.approx(15)
+    assert all(3 <= times <= 5 for times in joined)
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
         ({"engine": "vllm"}, "not of an engine"),
         ({"phase": "serve"}, "not of an engine"),
-        ({"device": "2xh100-sxm", "phase": "train", "plan": {"pp": 2}}, "without --pp"),
         ({"fit": "time"}, "does not compare compiled"),
     ],
 )

@@ -41,6 +41,7 @@ OF_LOOPS = "Compiled kernels: orders of loops, and kernels moved to save memory.
 OF_EXPERTS = "Compiled experts: a compiler fuses routing and experts otherwise, which is not modelled."
 OF_SCANS = "Compiled scans: a compiler fuses what goes from token to token otherwise, which is not modelled."
 OF_TOWERS = "Compiled towers: their kernels are taken as torch launches them one by one."
+OF_CUTS = "Compiled stages: a kernel of two layers is one where stages are cut between them, too."
 OF_FLEX = "FlexAttention: no time of it was measured; it has the constants of torch's other fused kernels."
 OF_RECOMPUTED = "Compiled training: results that the backward computes again instead of reading them."
 
@@ -181,7 +182,7 @@ def _predict_text(
         fsum(card.clock.rates.peak(settings.dtype) for card in device.unlike or (device,) * plan.devices),
         device.origin(settings) if has_constants else None,
         (
-            *(_of_compiled(planned, rows, has_constants=has_constants) if compiled else ()),
+            *(_of_compiled(planned, rows, plan, has_constants=has_constants) if compiled else ()),
             *_not_modelled(rows, times),
         ),
     )
@@ -361,11 +362,15 @@ def _passes(settings: MemorySettings, plan: Plan) -> int:
     return plan.dp * plan.micro_batches_of(settings) if settings.phase == "train" else 1
 
 
-def _of_compiled(planned: PlannedPass, rows: Iterable[PredictedRow], *, has_constants: bool) -> Iterator[str]:
+def _of_compiled(
+    planned: PlannedPass, rows: Iterable[PredictedRow], plan: Plan, *, has_constants: bool
+) -> Iterator[str]:
     """What the figures of a compiled pass leave out."""
     if has_constants:
         yield OF_SINGLE_KERNELS
     yield OF_LOOPS
+    if plan.pp > 1:
+        yield OF_CUTS
     if any(row.op_class == TimeClass.ROUTING for row in rows):
         yield OF_EXPERTS
     if any(part.scans for row in planned.rows for part in row.op.parts(*row.inputs)):

@@ -324,10 +324,7 @@ def _problems(question: PredictQuestion) -> Iterator[Problem]:
 
 
 def _of_compiled(question: PredictQuestion) -> Iterator[Problem]:
-    """Problems of a compiled pass with an engine or with stages."""
+    """Problems of a compiled pass with an engine."""
     if question.is_served or question.phase == "serve":
         hint = "--phase prefill or decode with --engine none"
         yield Problem("--compile is of the model itself, not of an engine", hint)
-    if question.plan.pp > 1:
-        # fused kernels cross the layers at which stages are cut
-        yield Problem("--compile is predicted without --pp", "leave --compile or --pp out")

@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import chain
 
 from archcli.arith import Number, whole
 from archcli.graph import Row
@@ -46,23 +47,25 @@ class StagePlacement:
         self._behind: dict[str, bool] = {}
         self.index: LayerIndex = LayerIndex(model) if known is None else known.index
         self.counted: dict[str, str] = {} if known is None else known.counted
-        starts, numbered = layer_starts(model), dict[str, tuple[str, int]]()
+        starts, numbered = layer_starts(model), dict[str, list[tuple[str, int]]]()
         for path in dict.fromkeys(paths):
-            prefix = next((prefix for prefix in starts if path.startswith(prefix)), None)
-            if prefix is None:
+            layers = list(_layers_of(path, starts))
+            if not layers:
                 # paths come in the order of the forward: one after some layer comes after all of them
                 self._behind[path] = bool(numbered)
             else:
-                numbered[path] = prefix, int(path.removeprefix(prefix).partition(".")[0])
-        traced = {prefix: sorted({n for at, n in numbered.values() if at == prefix}) for prefix in starts}
+                numbered[path] = layers
+        known_layers = dict.fromkeys(chain.from_iterable(numbered.values()))
+        traced = {prefix: sorted({n for at, n in known_layers if at == prefix}) for prefix in starts}
         alike: dict[tuple[str, int], range] = {}
-        for prefix, number in dict.fromkeys(numbered.values()):
+        for prefix, number in known_layers:
             span, start = self.index.span(self.counted_path(f"{prefix}{number}")), starts[prefix]
             numbers = traced[prefix]
             later = numbers[bisect_right(numbers, number) : bisect_left(numbers, span.stop)]
             end = next((n for n in later if n in span), span.stop)
             alike[prefix, number] = range(start + number, start + end, span.step)
-        self._layers = {path: alike[layer] for path, layer in numbered.items()}
+        # a compiled kernel of two layers runs as often as the more frequent of both
+        self._layers = {path: max(map(alike.__getitem__, of), key=len) for path, of in numbered.items()}
 
     def counted_path(self, path: str) -> str:
         """The path of the row in counting; for a compiled kernel those of all its rows."""
@@ -85,6 +88,14 @@ class StagePlacement:
             return Fraction(int(stage.is_last if self._behind[path] else stage.is_first))
         # a fraction, not a float: shares of all stages must add up to exactly 1
         return Fraction(stage.layers_of(numbers), len(numbers))
+
+
+def _layers_of(path: str, starts: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """The layers of a path, which is that of several rows for a compiled kernel."""
+    for part in path.split(JOIN):
+        prefix = next((prefix for prefix in starts if part.startswith(prefix)), None)
+        if prefix is not None:
+            yield prefix, int(part.removeprefix(prefix).partition(".")[0])
 
 
 def stage_rows(placement: StagePlacement, rows: Iterable[Row], stage: Stage) -> Iterator[tuple[Row, Number]]:

@@ -24,6 +24,7 @@ from archcli.wings.serving.predict.rank.stage_step import OF_REPLICAS
 from archcli.wings.serving.predict.times import ATTENTION, PRODUCTS, KernelClock, kind_of
 from efficiency import steps
 from efficiency.held_out import OUTER, fit, mean_error, rounded
+from efficiency.newer import attention_best, trainers
 from efficiency.tables import rates, table
 
 MEGATRON_B200, MEGATRON_A100, TORCHTITAN = "simumax_b200.csv", "megatron_train.csv", "torchtitan_train.csv"
@@ -263,7 +264,8 @@ def ratios():
     for name, device in (("Megatron-LM, A100", A100), ("torchtitan, H100", H100)):
         of = steps_of(name)
         found[name] = of.measured / of.expected(steps.fitted(device).numbers)
-    return {**found, "Megatron-LM, B200": fitted_b200()[0].ratios}
+    found["Megatron-LM, B200"] = fitted_b200()[0].ratios
+    return {**found, **{name: measured for name, (measured, _) in trainers().items()}}
 
 
 def range_of(known):
@@ -287,22 +289,31 @@ class HeldOut(NamedTuple):
     floor: float
 
 
+def of_name(name):
+    """The steps of a framework; of llm-foundry on each device."""
+    return [steps_of(name)] if name in FRAMEWORKS else [steps.steps_of(one) for one in steps.MEASURED]
+
+
 def held_out():
     """Each framework beside the range of the others; floor: the largest floor / measured of its rows."""
     for name, own in ratios().items():
         low, high = without(name)
-        of = [steps_of(name)] if name in FRAMEWORKS else [steps.steps_of(one) for one in steps.MEASURED]
-        floor = max(float((each.floor / each.measured).max()) for each in of)
+        newer = trainers().get(name)
+        floors = [one.floor / one.measured for one in of_name(name)] if newer is None else newer[1:]
+        floor = max(float(each.max()) for each in floors)
         yield HeldOut(name, len(own), mean_error(own), float(np.mean((low <= own) & (own <= high))), floor)
 
 
 def entries(date, wanted):
     """(device, dtype, entry of the YAML, fit) of each device, with the range of all frameworks."""
     low, high = (rounded(end, 3) for end in range_of(ratios()))
-    for device, dtype, entry, of in steps.entries(date, wanted):
-        yield device, dtype, {**entry, "low": low, "high": high}, of
+    fits = list(steps.entries(date, wanted))
     if wanted(B200):
         of, communication = fitted_b200()
         shares = [rounded(share) for share in np.exp([*of.numbers, communication])]
         entry = dict(zip(StepConstants._fields, shares, strict=False))
-        yield B200, "bf16", {**entry, **of.origin(MEGATRON_B200, date), "low": low, "high": high}, of
+        fits.append((B200, "bf16", {**entry, **of.origin(MEGATRON_B200, date)}, of))
+    for device, dtype, entry, of in fits:
+        best = attention_best(device)
+        shares = {key: entry[key] for key in StepConstants._fields if key in entry}
+        yield device, dtype, {**shares, "attention_best": best, **entry, "low": low, "high": high}, of

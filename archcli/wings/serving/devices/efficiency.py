@@ -68,6 +68,7 @@ GROUPS: Mapping[str, ConstantGroup] = {
             "memory_bound": SHARE,
             "attention": SHARE,
             "communication": Range(1e-4, 1e4),
+            "attention_best": SHARE,
         },
     ),
 }

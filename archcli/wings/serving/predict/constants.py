@@ -211,7 +211,7 @@ class StepConstants(NamedTuple):
 
     matrix_products: the speed of its products beside the same ones timed alone. memory_bound, attention,
     communication: fractions of the bandwidth, of the peak and of the link; the last is above 1 where
-    communication hides behind computation.
+    communication hides behind computation. attention_best: of the fastest kernels of attention.
     """
 
     matrix_products: float
@@ -219,6 +219,13 @@ class StepConstants(NamedTuple):
     attention: float
     communication: float
     origin: Origin
+    attention_best: float = 0.0
+
+    @property
+    def attention_low(self) -> float:
+        """The low end of attention over its expected time: that of the fastest kernels, where it is lower."""
+        newest = self.attention / max(self.attention, self.attention_best)
+        return min(self.origin.low, newest)
 
 
 FRAMEWORK, TRAINING_FRAMEWORK = "framework", "training_framework"
@@ -276,7 +283,7 @@ class Efficiency(NamedTuple):
         entry = self._of_dtype("training", dtype)
         if entry is None:
             return None
-        numbers = {key: entry[key] for key in StepConstants._fields if key != "origin"}
+        numbers = {key: entry[key] for key in StepConstants._fields if key in entry}
         return StepConstants(**numbers, origin=Origin.of(entry))
 
     def _of_dtype(self, group: str, dtype: str) -> Entry | None:

@@ -252,4 +252,5 @@ class RankTimes:
         from archcli.wings.serving.predict.rank.training import work_of  # of training alone
 
         expected, origin = fsum(work_of(time).parts(self.step).values()), self.step.origin
-        return time._replace(seconds=Seconds.within(floor, expected, origin.low, origin.high))
+        low = self.step.attention_low if time.kind == ATTENTION else origin.low
+        return time._replace(seconds=Seconds.within(floor, expected, low, origin.high))

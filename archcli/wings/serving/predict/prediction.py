@@ -41,6 +41,7 @@ OF_LOOPS = "Compiled kernels: orders of loops, and kernels moved to save memory.
 OF_EXPERTS = "Compiled experts: a compiler fuses routing and experts otherwise, which is not modelled."
 OF_SCANS = "Compiled scans: a compiler fuses what goes from token to token otherwise, which is not modelled."
 OF_TOWERS = "Compiled towers: their kernels are taken as torch launches them one by one."
+OF_FUSED = "Kernels that trainers fuse, as Megatron-LM and torch.compile do: --compile is nearer to them."
 OF_CUTS = "Compiled stages: a kernel of two layers is one where stages are cut between them, too."
 OF_FLEX = "FlexAttention: no time of it was measured; it has the constants of torch's other fused kernels."
 OF_RECOMPUTED = "Compiled training: results that the backward computes again instead of reading them."
@@ -183,6 +184,7 @@ def _predict_text(
         device.origin(settings) if has_constants else None,
         (
             *(_of_compiled(planned, rows, plan, has_constants=has_constants) if compiled else ()),
+            *([OF_FUSED] if has_constants and settings.phase == "train" and not compiled else ()),
             *_not_modelled(rows, times),
         ),
     )

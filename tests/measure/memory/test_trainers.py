@@ -31,9 +31,11 @@ def stepped(row):
     overrides = [] if row["method"] == "full" else [*ADAPTERS]
     overrides += ["quantization=nf4-double"] if row["method"] == "qlora" else []
     loaded = archcli.load(FAMILIES / f"{row['family']}.json", overrides=overrides)
-    trainer = replace(trainer_named("peft"), autocast=row["autocast"], outputs="")
-    options = {"dtype": row["dtype"], "recompute": row["recompute"], "trainer": trainer}
-    settings = MemorySettings("train", BATCH, TOKENS, backend="cpu", optimizer="adamw", **options)
+    # of either type of 16 bits
+    trainer = replace(trainer_named("peft"), autocast=row["autocast"] and "bf16", outputs="")
+    options = {"dtype": row["dtype"], "recompute": row["recompute"], "grad_accum": int(row["grad_accum"])}
+    sizes = {"phase": "train", "batch_size": BATCH, "seq_len": TOKENS, "backend": "cpu"}
+    settings = MemorySettings(**sizes, optimizer="adamw", trainer=trainer, **options)
     return training_step(*settings.stored(loaded))
 
 
@@ -42,19 +44,23 @@ def named(row, step):
 
     Its rotary tables are as wide as a head, and optimizers count steps on the host, which is the device here.
     bitsandbytes casts biases. A loss within autocast still has the hidden states, and copies of the labels.
+    A gradient scaler has its scale and a counter, and makes a scaled loss.
     """
+    in_autocast = (row["dtype"], row["recompute"]) == ("fp32", "layer") and row["autocast"]
     in_fp32 = row["dtype"] == "fp32" or row["method"] == "qlora"
     yield TOKENS * HEAD * (FP32 if in_fp32 else BF16)
     yield step.held.optimizer.host
     if row["family"] == "qwen2" and row["method"] == "qlora":
         yield -(FP32 - BF16) * LAYERS * 8 * HEAD
-    if (row["dtype"], row["recompute"], row["autocast"]) == ("fp32", "layer", "bf16"):
+    if row["autocast"] == "fp16":
+        yield FP32 * (2 if in_autocast else 3)
+    if in_autocast:
         yield BATCH * TOKENS * (D_MODEL * FP32 + 2 * INT64) + 2 * INT64
 
 
 STEPS = table("trainer_steps.csv")
-CASE = ("family", "method", "dtype", "recompute", "autocast")
-IN_BACKWARD = "qwen3-qlora-bf16-layer"
+CASE = ("family", "method", "dtype", "recompute", "autocast", "grad_accum")
+IN_BACKWARD = "qwen3-qlora-bf16-layer-1"
 """Here the peak is where two gradients of a recomputed layer are added, and 27,904 bytes higher."""
 
 
@@ -245,6 +251,7 @@ def test_a_loss_by_a_kernel_keeps_no_copy_in_fp32():
         ({"trainer": "megatron", "method": "lora"}, "has no method lora"),
         ({"fit": "rank", "memory": "8GiB"}, "--fit rank is of adapters"),
         ({"trainer": "peft", "method": "lora", "dtype": "int8"}, "beside weights in int8 is not known"),
+        ({"trainer": "transformers", "dtype": "fp16"}, "torch scales none of weights in fp16"),
     ],
 )
 def test_refused(options, what):

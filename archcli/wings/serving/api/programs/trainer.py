@@ -112,4 +112,5 @@ def of_known_plan(question: MemoryQuestion) -> MemoryQuestion:
         what = f"what {trainer.title} holds is known of language models alone"
         raise ArchError(what, "leave --trainer out for archcli's modules")
     trainer.check_model(question.model)
+    trainer.check_type(question.model, question.settings.dtype)
     return question

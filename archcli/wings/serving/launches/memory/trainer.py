@@ -137,6 +137,12 @@ class Trainer:
             what = f"what {self.title} holds beside weights in {model.stored_as or 'a form of their own'}"
             raise ArchError(f"{what} is not known", f"--dtype {either(PACKED_BY_BITSANDBYTES)}")
 
+    def check_type(self, model: Model, dtype: str) -> None:
+        """Raise ArchError for weights whose gradients torch's scaler, which fp16 needs, does not take."""
+        if self.autocast and dtype == "fp16" and not self.held(model)[1]:
+            what = f"{self.title} scales gradients in fp16, and torch scales none of weights in fp16"
+            raise ArchError(what, "--dtype fp32, of which autocast makes products in 16 bits")
+
     def held(self, model: Model) -> tuple[Model, str]:
         """A model whose weights are in the types that it holds them in, and the type of those that train.
 

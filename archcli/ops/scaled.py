@@ -208,3 +208,62 @@ class QueryTemperature(Op):
         else:
             factor = torch.log1p(torch.floor(steps)) * self.scale + 1.0
         return (q * factor[:, None, None]).to(q.dtype)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MergedNorm(Op):
+    """The norm of each row of W + factor B A: W [out, in], A [r, in], B [out, r]; output [out].
+
+    No gradient flows through it (DoRA, arXiv:2402.09353 section 4.3). Per element: scale, add, square, sum.
+    """
+
+    drawn: ClassVar[str] = "aside"
+    follows_run: ClassVar[bool] = True
+    name: str
+    factor: Number
+
+    def trained(self, grads: list[bool], w: Shape, a: Shape, b: Shape) -> bool:
+        return False
+
+    def shape(self, w: Shape, a: Shape, b: Shape) -> Shape:
+        return w[:1]
+
+    def parts(self, w: Shape, a: Shape, b: Shape) -> tuple[Part, ...]:
+        n = prod(w)
+        product = Part("merge", OpClass.CONTRACTION, 2 * n * a[0], prod(a) + prod(b), n)
+        return (product, Part("norm", OpClass.NORMALIZATION, 4 * n + w[0], 2 * n, w[0]))
+
+    def run(self, torch: Any, weights: dict[str, Any], w: Any, a: Any, b: Any) -> Any:
+        return (w.detach() + self.factor * (b.detach() @ a.detach())).float().square().sum(-1).sqrt()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Magnitude(Op):
+    """y = m / |V| * (W x + factor B A x) + b for V = W + factor B A, by a trained m for each output.
+
+    Inputs: W x + b [..., out], B A x, |V| [out], and b where there is one. DoRA, arXiv:2402.09353 equation 5.
+    """
+
+    sign: ClassVar[str] = "×"
+    follows_run: ClassVar[bool] = True
+    name: str
+    factor: Number
+
+    def weights(self, y: Shape, low: Shape, norm: Shape, bias: Shape | None = None) -> dict[str, Shape]:
+        return {"weight": norm}
+
+    def parts(self, y: Shape, low: Shape, norm: Shape, bias: Shape | None = None) -> tuple[Part, ...]:
+        n, out = prod(y), prod(norm)
+        gradients = (
+            Part("d_0", OpClass.ELEMENTWISE, n, n + out, n, wrt=0),
+            Part("d_1", OpClass.ELEMENTWISE, n, n, n, wrt=1),
+            Part("d_weight", OpClass.NORMALIZATION, 2 * n + out, 2 * n + out, out, wrt="weight"),
+        )
+        per_element = 3 if bias is None else 5
+        read = 2 * n + (2 if bias is None else 3) * out
+        return (Part("magnitude", OpClass.ELEMENTWISE, per_element * n + out, read, n, gradients),)
+
+    def run(self, torch: Any, weights: dict[str, Any], y: Any, low: Any, norm: Any, bias: Any = None) -> Any:
+        scale = (weights["weight"] / norm).to(y.dtype)
+        total = (y if bias is None else y - bias) + self.factor * low
+        return scale * total if bias is None else scale * total + bias

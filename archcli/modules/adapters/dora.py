@@ -1,0 +1,36 @@
+"""DoRA: a trained magnitude for each output of an adapted matrix. Liu et al. 2024, arXiv:2402.09353."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from archcli.arith import Number
+from archcli.graph import Row, Tensor
+from archcli.modules.spec.base import Conflict
+from archcli.modules.spec.trace import ADAPTERS
+from archcli.ops import Linear, Magnitude, MergedNorm
+
+MAGNITUDE, NORM = "lora_magnitude_vector", "lora_norm"
+"""The name that PEFT gives the magnitudes, and that of the norms of merged rows."""
+
+
+def scaled(name: str, factor: Number, y: Tensor, low: Tensor, w: Tensor, *more: Tensor) -> Tensor:
+    """m / |W + factor B A| (W x + factor B A x) + b, of W x + b, B A x, W, b where there is one, A and B."""
+    *bias, a, b = more
+    norm = MergedNorm(f"{name}.{NORM}", factor)(w, a, b, group=ADAPTERS)
+    out: Tensor = Magnitude(f"{name}.{MAGNITUDE}", factor)(y, low, norm, *bias, group=ADAPTERS)
+    return out
+
+
+def check_rows(adapted: Iterable[Row]) -> Iterator[Conflict]:
+    """Conflict: the first operation with an adapter that has no matrix of its own for every token."""
+    other = next((row.path for row in adapted if not _has_matrix(row)), None)
+    if other is not None:
+        what = f"dora is of matrices that read every token, and {other} is none"
+        yield Conflict("lora-dora-target", "lora.dora", what, "leave it out of lora.targets, or dora out")
+
+
+def _has_matrix(row: Row) -> bool:
+    op: Any = row.op
+    return isinstance(op, Linear) and not (op.borrowed or op.stored_bias or row.experts)

@@ -37,6 +37,7 @@ CASES = (
     *itertools.product(("lora",), ("bf16",), RECOMPUTE, AUTOCAST, (2,)),
     *itertools.product(("full",), ("fp32",), RECOMPUTE, ("fp16",), (1,)),
     *itertools.product(("lora", "qlora"), ("fp16",), RECOMPUTE, ("fp16",), (1,)),
+    *itertools.product(("dora",), ("bf16",), RECOMPUTE, AUTOCAST, (1,)),
 )
 TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 BATCH, TOKENS, RANK, STEPS = 2, 96, 8, 3
@@ -116,7 +117,8 @@ def trained(torch, family, method, dtype, *, recompute):
             model = prepare_model_for_kbit_training(
                 packed(torch, model), use_gradient_checkpointing=recompute
             )
-        adapters = LoraConfig(r=RANK, target_modules="all-linear", task_type="CAUSAL_LM")
+        sizes = {"r": RANK, "target_modules": "all-linear", "use_dora": method == "dora"}
+        adapters = LoraConfig(task_type="CAUSAL_LM", **sizes)
         model = get_peft_model(model, adapters)
     if recompute and method != "qlora":
         model.gradient_checkpointing_enable()

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.ops.base import WHOLE_NUMBERS, bias, elementwise
+from archcli.ops.base import WHOLE_NUMBERS, View, bias, elementwise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,37 +211,26 @@ class QueryTemperature(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MergedNorm(Op):
-    """The norm of each row of W + factor B A: W [out, in], A [r, in], B [out, r]; output [out].
-
-    No gradient flows through it (DoRA, arXiv:2402.09353 section 4.3). Per element: scale, add, square, sum.
-    """
+class Detach(View):
+    """The input, through which no gradient flows back."""
 
     drawn: ClassVar[str] = "aside"
-    follows_run: ClassVar[bool] = True
     name: str
-    factor: Number
 
-    def trained(self, grads: list[bool], w: Shape, a: Shape, b: Shape) -> bool:
+    def trained(self, grads: list[bool], x: Shape) -> bool:
         return False
 
-    def shape(self, w: Shape, a: Shape, b: Shape) -> Shape:
-        return w[:1]
-
-    def parts(self, w: Shape, a: Shape, b: Shape) -> tuple[Part, ...]:
-        n = prod(w)
-        product = Part("merge", OpClass.CONTRACTION, 2 * n * a[0], prod(a) + prod(b), n)
-        return (product, Part("norm", OpClass.NORMALIZATION, 4 * n + w[0], 2 * n, w[0]))
-
-    def run(self, torch: Any, weights: dict[str, Any], w: Any, a: Any, b: Any) -> Any:
-        return (w.detach() + self.factor * (b.detach() @ a.detach())).float().square().sum(-1).sqrt()
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.detach()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Magnitude(Op):
-    """y = m / |V| * (W x + factor B A x) + b for V = W + factor B A, by a trained m for each output.
+    """y = m / |V| * (W x + factor B A x) + b with a trained m for each row of V = W + factor B A.
 
-    Inputs: W x + b [..., out], B A x, |V| [out], and b where there is one. DoRA, arXiv:2402.09353 equation 5.
+    Inputs: W x + b [..., out], B A x, W [out, in], A [r, in], B [out, r], and b where there is one. |V| is
+    the norm of each row, without a gradient (DoRA, arXiv:2402.09353 equation 5 and section 4.3): a product
+    makes B A; its elements are scaled, added to W, squared and summed.
     """
 
     sign: ClassVar[str] = "×"
@@ -249,21 +238,26 @@ class Magnitude(Op):
     name: str
     factor: Number
 
-    def weights(self, y: Shape, low: Shape, norm: Shape, bias: Shape | None = None) -> dict[str, Shape]:
-        return {"weight": norm}
+    def weights(self, y: Shape, *more: Shape) -> dict[str, Shape]:
+        return {"weight": y[-1:]}
 
-    def parts(self, y: Shape, low: Shape, norm: Shape, bias: Shape | None = None) -> tuple[Part, ...]:
-        n, out = prod(y), prod(norm)
+    def parts(self, y: Shape, low: Shape, w: Shape, a: Shape, b: Shape, *bias: Shape) -> tuple[Part, ...]:
+        n, matrix, out = prod(y), prod(w), w[0]
         gradients = (
             Part("d_0", OpClass.ELEMENTWISE, n, n + out, n, wrt=0),
             Part("d_1", OpClass.ELEMENTWISE, n, n, n, wrt=1),
             Part("d_weight", OpClass.NORMALIZATION, 2 * n + out, 2 * n + out, out, wrt="weight"),
         )
-        per_element = 3 if bias is None else 5
-        read = 2 * n + (2 if bias is None else 3) * out
-        return (Part("magnitude", OpClass.ELEMENTWISE, per_element * n + out, read, n, gradients),)
+        per_element, read = 3 + 2 * len(bias), 2 * n + (2 + len(bias)) * out
+        return (
+            Part("merge", OpClass.CONTRACTION, 2 * matrix * a[0], prod(a) + prod(b), matrix),
+            Part("norm", OpClass.NORMALIZATION, 4 * matrix + out, 2 * matrix, out),
+            Part("magnitude", OpClass.ELEMENTWISE, per_element * n + out, read, n, gradients),
+        )
 
-    def run(self, torch: Any, weights: dict[str, Any], y: Any, low: Any, norm: Any, bias: Any = None) -> Any:
-        scale = (weights["weight"] / norm).to(y.dtype)
-        total = (y if bias is None else y - bias) + self.factor * low
-        return scale * total if bias is None else scale * total + bias
+    def run(self, torch: Any, weights: dict[str, Any], y: Any, low: Any, *more: Any) -> Any:
+        w, a, b, *bias = (x.detach() for x in more)
+        scale = weights["weight"] / torch.linalg.norm(w + self.factor * (b @ a), dim=1)
+        if not bias:
+            return scale * (y + self.factor * low)
+        return scale * (y - bias[0] + self.factor * low) + bias[0]

@@ -3,9 +3,9 @@
 import torch
 
 from archcli.ops import (
+    Detach,
     GatedResidual,
     Magnitude,
-    MergedNorm,
     RelativeProfiles,
     RouteBesideShared,
     TrainedScale,
@@ -87,30 +87,33 @@ CASES = {
         weights={"scale": (4,)},
     ),
     # W [4, 5], A [3, 5], B [4, 3]: a product of 4 x 5 x 3, and four steps for each of 20 numbers
-    "merged-norm": ledger(
-        MergedNorm("y", 0.5),
-        ((4, 5), (3, 5), (4, 3)),
-        (4,),
-        [(C, 2 * 20 * 3, 15 + 12, 20), (N, 4 * 20 + 4, 2 * 20, 4)],
-        [],
-        operands=0,
-    ),
     "magnitude": ledger(
         Magnitude("y", 0.5),
-        (X, X, (4,)),
+        (X, X, (4, 5), (3, 5), (4, 3)),
         X,
-        [(E, 3 * n + 4, 2 * n + 2 * 4, n)],
+        [
+            (C, 2 * 20 * 3, 15 + 12, 20),
+            (N, 4 * 20 + 4, 2 * 20, 4),
+            (E, 3 * n + 4, 2 * n + 2 * 4, n),
+        ],
         [(E, n, n + 4, n), (E, n, n, n), (N, 2 * n + 4, 2 * n + 4, 4)],
         weights={"weight": (4,)},
+        operands=0,
     ),
     "magnitude-biased": ledger(
         Magnitude("y", 0.5),
-        (X, X, (4,), (4,)),
+        (X, X, (4, 5), (3, 5), (4, 3), (4,)),
         X,
-        [(E, 5 * n + 4, 2 * n + 3 * 4, n)],
+        [
+            (C, 2 * 20 * 3, 15 + 12, 20),
+            (N, 4 * 20 + 4, 2 * 20, 4),
+            (E, 5 * n + 4, 2 * n + 3 * 4, n),
+        ],
         [(E, n, n + 4, n), (E, n, n, n), (N, 2 * n + 4, 2 * n + 4, 4)],
         weights={"weight": (4,)},
+        operands=0,
     ),
+    "detach": Case(Detach("y"), (X,), X),
     "gated-residual": ledger(
         GatedResidual("y", 0.3, 1e-3),
         (X, X),
@@ -160,15 +163,15 @@ def gated_residual(op, weights, x, b):
     return out
 
 
-def magnitude(op, weights, y, low, norm, bias=0.0):
-    """A shorter or longer row for each output."""
-    return torch.einsum("...o,o->...o", y - bias + op.factor * low, weights["weight"] / norm) + bias
+def magnitude(op, weights, y, low, *more):
+    """Row by row: the length of each merged row is m."""
+    w, a, b, bias = (*more, torch.zeros(()))[:4]
+    rows = torch.linalg.norm(w + op.factor * torch.einsum("or,ri->oi", b, a), dim=1)
+    return torch.einsum("...o,o->...o", y - bias + op.factor * low, weights["weight"] / rows) + bias
 
 
 REFERENCES = {
-    "MergedNorm": lambda op, weights, w, a, b: torch.linalg.norm(
-        w + op.factor * torch.einsum("or,ri->oi", b, a), dim=1
-    ),
+    "Detach": lambda op, weights, x: x,
     "Magnitude": magnitude,
     "RelativeProfiles": profiles,
     "RouteBesideShared": route,

@@ -9,17 +9,18 @@ from archcli.arith import Number
 from archcli.graph import Row, Tensor
 from archcli.modules.spec.base import Conflict
 from archcli.modules.spec.trace import ADAPTERS
-from archcli.ops import Linear, Magnitude, MergedNorm
+from archcli.ops import Detach, Linear, Magnitude
 
-MAGNITUDE, NORM = "lora_magnitude_vector", "lora_norm"
-"""The name that PEFT gives the magnitudes, and that of the norms of merged rows."""
+MAGNITUDE = "lora_magnitude_vector"
+"""The name that PEFT gives the magnitudes."""
 
 
-def scaled(name: str, factor: Number, y: Tensor, low: Tensor, w: Tensor, *more: Tensor) -> Tensor:
-    """m / |W + factor B A| (W x + factor B A x) + b, of W x + b, B A x, W, b where there is one, A and B."""
-    *bias, a, b = more
-    norm = MergedNorm(f"{name}.{NORM}", factor)(w, a, b, group=ADAPTERS)
-    out: Tensor = Magnitude(f"{name}.{MAGNITUDE}", factor)(y, low, norm, *bias, group=ADAPTERS)
+def scaled(name: str, factor: Number, y: Tensor, low: Tensor, *weights: Tensor) -> Tensor:
+    """m / |W + factor B A| (W x + factor B A x) + b of W x + b, B A x, the weights A, B, W, and b if any."""
+    matrices = zip("AB", weights, strict=False)
+    a, b = (Detach(f"{name}.lora_{side}_read")(matrix, group=ADAPTERS) for side, matrix in matrices)
+    w, *bias = weights[2:]
+    out: Tensor = Magnitude(f"{name}.{MAGNITUDE}", factor)(y, low, w, a, b, *bias, group=ADAPTERS)
     return out
 
 

@@ -366,7 +366,7 @@ class AdaptTape:
         """m / |W + factor B A| (W x + factor B A x) + b."""
         names = ("weight", "bias") if op.bias else ("weight",)
         w = [self.inner.weight(op, *on_tape(self.inner, xs), trained=False, which=name) for name in names]
-        read = on_tape(self._own, (y, low, *w, *self._factors(op, xs[0], adapter)))
+        read = on_tape(self._own, (y, low, *self._factors(op, xs[0], adapter), *w))
         return on_tape(self.inner, scaled(op.name, adapter.factor, *read))
 
     def _added(self, op: Op, y: Tensor, low: Tensor, adapter: OpAdapter) -> Tensor:

@@ -29,7 +29,7 @@ def table(name):
 def stepped(row):
     """The step of a row of trainer_steps.csv, whose loop drops the logits with the loss."""
     overrides = [] if row["method"] == "full" else [*ADAPTERS]
-    overrides += ["quantization=nf4-double"] if row["method"] == "qlora" else []
+    overrides += {"qlora": ["quantization=nf4-double"], "dora": ["lora.dora=true"]}.get(row["method"], [])
     loaded = archcli.load(FAMILIES / f"{row['family']}.json", overrides=overrides)
     # of either type of 16 bits
     trainer = replace(trainer_named("peft"), autocast=row["autocast"] and "bf16", outputs="")
@@ -44,7 +44,8 @@ def named(row, step):
 
     Its rotary tables are as wide as a head, and optimizers count steps on the host, which is the device here.
     bitsandbytes casts biases. A loss within autocast still has the hidden states, and copies of the labels.
-    A gradient scaler has its scale and a counter, and makes a scaled loss.
+    A gradient scaler has its scale and a counter, and makes a scaled loss. The backward of DoRA's last sum
+    has begun when its layer is recomputed.
     """
     in_autocast = (row["dtype"], row["recompute"]) == ("fp32", "layer") and row["autocast"]
     in_fp32 = row["dtype"] == "fp32" or row["method"] == "qlora"
@@ -52,6 +53,8 @@ def named(row, step):
     yield step.held.optimizer.host
     if row["family"] == "qwen2" and row["method"] == "qlora":
         yield -(FP32 - BF16) * LAYERS * 8 * HEAD
+    if (row["method"], row["recompute"]) == ("dora", "layer"):
+        yield 38_144
     if row["autocast"] == "fp16":
         yield FP32 * (2 if in_autocast else 3)
     if in_autocast:
@@ -251,6 +254,7 @@ def test_a_loss_by_a_kernel_keeps_no_copy_in_fp32():
         ({"trainer": "megatron", "method": "lora"}, "has no method lora"),
         ({"fit": "rank", "memory": "8GiB"}, "--fit rank is of adapters"),
         ({"trainer": "peft", "method": "lora", "dtype": "int8"}, "beside weights in int8 is not known"),
+        ({"trainer": "peft", "method": "dora", "dtype": "nf4"}, "DoRA beside packed weights"),
         ({"trainer": "transformers", "dtype": "fp16"}, "torch scales none of weights in fp16"),
     ],
 )
@@ -273,6 +277,11 @@ def test_adapters_are_of_peft():
     loaded = archcli.load("qwen2.5-0.5b", overrides=["lora.rank=4"])
     with pytest.raises(archcli.ArchError, match="trains no adapters"):
         archcli.count_memory(loaded, "train", trainer="transformers")
+
+
+def test_dora_of_experts_is_refused():
+    with pytest.raises(archcli.ArchError, match="dora is of matrices that read every token"):
+        archcli.count_memory("qwen3-30b-a3b", "train", method="dora")
 
 
 def test_full_training_of_a_model_with_adapters_is_refused():

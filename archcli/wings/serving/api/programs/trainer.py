@@ -20,8 +20,8 @@ TrainerOption = Annotated[
     str | None, Option("What trains, of `archcli trainers`.", metavar="NAME", completes="trainers")
 ]
 Method = Annotated[
-    Literal["full", "lora", "qlora"] | None,
-    Option("What is trained: all weights, adapters of rank 16, or these beside 4 bits and paged AdamW."),
+    Literal["full", "lora", "qlora", "dora"] | None,
+    Option("Train all weights, adapters of rank 16, these beside 4 bits and paged AdamW, or with DoRA."),
 ]
 Command = Annotated[bool, Option("Add the trainer's own arguments.")]
 USUAL = {"optimizer": "adamw-mixed", "recompute": "none", "loss": "plain"}

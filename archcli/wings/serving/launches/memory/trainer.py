@@ -12,12 +12,24 @@ from archcli.modules import Model
 from archcli.modules.adapters.lora import EVERY, LoRA
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.values import Conversion, refused
-from archcli.ops import Activate, Add, Attend, Linear, Lookup, Multiply, Normalize, RotaryTable, Rotate, Scale
+from archcli.ops import (
+    Activate,
+    Add,
+    Attend,
+    Linear,
+    Lookup,
+    Magnitude,
+    Multiply,
+    Normalize,
+    RotaryTable,
+    Rotate,
+    Scale,
+)
 from archcli.wings.serving.launches.memory.written import PROJECTIONS, Code
 
-FULL, LORA, QLORA = "full", "lora", "qlora"
-METHODS = (FULL, LORA, QLORA)
-"""Methods of training: of all weights, of adapters, and of adapters beside packed weights."""
+FULL, LORA, QLORA, DORA = "full", "lora", "qlora", "dora"
+METHODS = (FULL, LORA, QLORA, DORA)
+"""Methods of training: of all weights, of adapters, these beside packed weights, and with magnitudes."""
 PACKED_BY_BITSANDBYTES = ("nf4", "nf4-double")
 """Formats of packed weights that a trainer's products were compared with."""
 RANK = 16
@@ -133,6 +145,9 @@ class Trainer:
         if LORA not in self.methods:
             raise ArchError(f"{self.title} trains no adapters", "--trainer peft")
         packed = model.quantization
+        if model.lora.dora and self.norms == STEPS and (packed or model.lora.dropout):
+            what = f"what {self.title} holds for DoRA beside packed weights, or with a dropout, is not known"
+            raise ArchError(what, "--method dora of weights in 16 bits, or --method qlora")
         if packed is not None and packed.format not in PACKED_BY_BITSANDBYTES and self.rest:
             what = f"what {self.title} holds beside weights in {model.stored_as or 'a form of their own'}"
             raise ArchError(f"{what} is not known", f"--dtype {either(PACKED_BY_BITSANDBYTES)}")
@@ -168,7 +183,9 @@ class Trainer:
 
 NO_TRAINER = Trainer()
 """The model as archcli builds it."""
-COMPARED = (Add, Attend, Activate, Linear, Lookup, Multiply, Normalize, Rotate, RotaryTable, Scale)
+COMPARED = (
+    *(Add, Attend, Activate, Linear, Lookup, Magnitude, Multiply, Normalize, Rotate, RotaryTable, Scale),
+)
 """Operations of models whose memory was compared with that of the trainers' own modules."""
 
 
@@ -181,12 +198,17 @@ def _is_compared(row: Row) -> bool:
 def with_method(model: Model, method: str | None) -> Model:
     """The model with what a method trains: adapters of all projections, where it states none of its own.
 
-    Raises ArchError for a model whose adapters the method leaves out.
+    Raises ArchError for a model whose adapters the method leaves out, or whose matrices cannot have them.
     """
     if method == FULL and model.lora is not None:
         raise ArchError("the method full trains all weights, and the model has adapters", "leave lora out")
-    if method in {LORA, QLORA} and model.lora is None:
-        return model.replace(lora=LoRA(rank=RANK, targets=(EVERY,)))
+    if method in {LORA, QLORA, DORA} and model.lora is None:
+        model = model.replace(lora=LoRA(rank=RANK, targets=(EVERY,)))
+    if method != DORA or model.lora is None:
+        return model
+    model = model.replace(lora=model.lora.replace(dora=True))
+    for conflict in model.lora.check_model(model):
+        raise ArchError(conflict.what, conflict.hint)
     return model
 
 

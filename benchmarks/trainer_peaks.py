@@ -39,6 +39,8 @@ CASES = (
     *itertools.product(("lora", "qlora"), ("fp16",), RECOMPUTE, ("fp16",), (1,)),
     *itertools.product(("dora",), ("bf16",), RECOMPUTE, AUTOCAST, (1,)),
 )
+OTHERS = tuple(case for case in CASES if case[0] in {"full", "lora"} and case[3:] in {("", 1), ("bf16", 1)})
+"""Cases of families whose classes have what archcli holds otherwise: fused projections, experts."""
 TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 BATCH, TOKENS, RANK, STEPS = 2, 96, 8, 3
 
@@ -106,10 +108,8 @@ def trained(torch, family, method, dtype, *, recompute):
     """The model as people prepare it."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    config = AutoConfig.for_model(**json.loads((FAMILIES / f"{family}.json").read_text(encoding="utf-8")))
-    model = AutoModelForCausalLM.from_config(
-        config, dtype=getattr(torch, TYPES[dtype])
-    )
+    config = AutoConfig.for_model(**json.loads(family.read_text(encoding="utf-8")))
+    model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, TYPES[dtype]))
     if method != "full":
         from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
 
@@ -176,11 +176,11 @@ def main():
     torch.is_autocast_enabled = lambda *device: asked_of(*(device or ("cpu",)))
     lines = csv.writer(sys.stdout, lineterminator="\n")
     lines.writerow(FIELDS)
-    for family in sorted(path.stem for path in FAMILIES.glob("*.json")):
-        for case in CASES:
+    for family in (*sorted(FAMILIES.glob("*.json")), *sorted(FAMILIES.glob("others/*.json"))):
+        for case in CASES if family.parent == FAMILIES else OTHERS:
             method, dtype, recompute, *how = case
             model = trained(torch, family, method, dtype, recompute=recompute == "layer")
-            lines.writerow((family, *case, *peaks(torch, model, *how)))
+            lines.writerow((family.stem, *case, *peaks(torch, model, *how)))
     return 0
 
 

@@ -30,7 +30,7 @@ def stepped(row):
     """The step of a row of trainer_steps.csv, whose loop drops the logits with the loss."""
     overrides = [] if row["method"] == "full" else [*ADAPTERS]
     overrides += {"qlora": ["quantization=nf4-double"], "dora": ["lora.dora=true"]}.get(row["method"], [])
-    loaded = archcli.load(FAMILIES / f"{row['family']}.json", overrides=overrides)
+    loaded = archcli.load(next(FAMILIES.rglob(f"{row['family']}.json")), overrides=overrides)
     # of either type of 16 bits
     trainer = replace(trainer_named("peft"), autocast=row["autocast"] and "bf16", outputs="")
     options = {"dtype": row["dtype"], "recompute": row["recompute"], "grad_accum": int(row["grad_accum"])}
@@ -63,6 +63,8 @@ def named(row, step):
 
 STEPS = table("trainer_steps.csv")
 CASE = ("family", "method", "dtype", "recompute", "autocast", "grad_accum")
+SHARES = {"mixtral": 0.06, "olmo2": 0.07, "phi3": 0.11, "qwen3_moe": 0.04}
+"""Of classes with experts, with norms of all heads and gains in fp32, and with fused projections."""
 IN_BACKWARD = "qwen3-qlora-bf16-layer-1"
 """Here the peak is where two gradients of a recomputed layer are added, and 27,904 bytes higher."""
 
@@ -71,13 +73,29 @@ def case(row):
     return "-".join(filter(None, (row[key] for key in CASE)))
 
 
-@every_row("row", STEPS, ids=case)
-def test_a_step_takes_the_bytes_that_the_trainers_own_modules_take(row):
+def unexplained(row):
+    """Bytes that the passes of a row took beyond those counted and those named."""
     step = stepped(row)
     ours = max(moment.bytes for moment in step.moments if moment.stage in PASSES)
-    measured = int(row["peak"]) - int(row["weights"])
-    more = 27_904 if case(row) == IN_BACKWARD else 0
-    assert measured == ours - step.held.weights + sum(named(row, step)) + more
+    return int(row["peak"]) - int(row["weights"]) - (ours - step.held.weights + sum(named(row, step)))
+
+
+@every_row("row", [row for row in STEPS if row["family"] not in SHARES], ids=case)
+def test_a_step_takes_the_bytes_that_the_trainers_own_modules_take(row):
+    assert unexplained(row) == (27_904 if case(row) == IN_BACKWARD else 0)
+
+
+@every_row("row", [row for row in STEPS if row["family"] in SHARES], ids=case)
+def test_other_classes_take_what_the_documentation_says(row):
+    assert abs(unexplained(row)) <= SHARES[row["family"]] * int(row["peak"])
+
+
+@pytest.mark.parametrize("family", SHARES)
+def test_a_note_says_that_a_class_was_not_compared(family):
+    loaded = archcli.load(FAMILIES / "others" / f"{family}.json")
+    report = archcli.count_memory(loaded, "train", trainer="peft", method="lora")
+    named = {"phi3": "fused projections", "olmo2": "attention.q_norm"}.get(family, "ffn.dispatch")
+    assert any("ompared" in note and named in note for note in report.notes)
 
 
 TRL_STEPS = table("trl_steps.csv")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
 from archcli.arith import Shape
@@ -122,6 +123,10 @@ class Written(Op):
     """An operation in the form of a trainer's code."""
 
     follows_run: ClassVar[bool] = True
+    # as the operation is; routed experts run a grouped one as one, which torch.autocast leaves as it is
+    grouped = property(attrgetter("op.grouped"))
+    passes_gradient = property(attrgetter("op.passes_gradient"))
+    sums_bias = property(attrgetter("op.sums_bias"))
     op: Op
     form: Form
 

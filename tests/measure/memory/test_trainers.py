@@ -273,6 +273,7 @@ def test_a_loss_by_a_kernel_keeps_no_copy_in_fp32():
         ({"fit": "rank", "memory": "8GiB"}, "--fit rank is of adapters"),
         ({"trainer": "peft", "method": "lora", "dtype": "int8"}, "beside weights in int8 is not known"),
         ({"trainer": "peft", "method": "dora", "dtype": "nf4"}, "DoRA beside packed weights"),
+        ({"trainer": "trl", "method": "dora"}, "has no method dora"),
         ({"trainer": "transformers", "dtype": "fp16"}, "torch scales none of weights in fp16"),
     ],
 )

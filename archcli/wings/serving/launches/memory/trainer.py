@@ -144,6 +144,8 @@ class Trainer:
             return
         if LORA not in self.methods:
             raise ArchError(f"{self.title} trains no adapters", "--trainer peft")
+        if model.lora.dora:
+            self.check(DORA)
         packed = model.quantization
         if model.lora.dora and self.norms == STEPS and (packed or model.lora.dropout):
             what = f"what {self.title} holds for DoRA beside packed weights, or with a dropout, is not known"

@@ -26,9 +26,9 @@ def scaled(name: str, factor: Number, y: Tensor, low: Tensor, *weights: Tensor) 
 
 def check_rows(adapted: Iterable[Row]) -> Iterator[Conflict]:
     """Conflict: the first operation with an adapter that has no matrix of its own for every token."""
-    other = next((row.path for row in adapted if not _has_matrix(row)), None)
-    if other is not None:
-        what = f"dora is of matrices that read every token, and {other} is none"
+    path = next((row.path for row in adapted if not _has_matrix(row)), None)
+    if path is not None:
+        what = f"dora is of matrices that read every token, and {path} is none"
         yield Conflict("lora-dora-target", "lora.dora", what, "leave it out of lora.targets, or dora out")
 
 

@@ -311,7 +311,7 @@ class AdaptTape:
 
     def _low(self, op: Op, xs: tuple[Tensor, ...], adapter: OpAdapter) -> Tensor:
         """B A x; of a table B a for the row a of A [entries, rank], where A starts as zero."""
-        tape = self._own
+        tape = self._for_adapters
         read, x = xs[0], Tensor(tape, xs[0].value)
         width = op.shape(*(x.shape for x in xs))[-1]
         if isinstance(op, Lookup | Gather):
@@ -348,13 +348,13 @@ class AdaptTape:
         return joined
 
     @property
-    def _own(self) -> Tape:
+    def _for_adapters(self) -> Tape:
         """The tape of adapters: in a block that several layers call, each caller's own."""
         return self.inner.unshared() if USE in self.path.split(".") else self.inner
 
     def _factors(self, op: Linear, x: Tensor, adapter: OpAdapter) -> tuple[Tensor, Tensor]:
         """The matrices A and B."""
-        tape = self._own
+        tape = self._for_adapters
         *_, first = self.lows.get((adapter.target, id(x.value)), (op,))
         # no token is read: B needs the width of its input alone
         low = Tensor(tape, Abstract((adapter.rank,)))
@@ -366,7 +366,7 @@ class AdaptTape:
         """m / |W + factor B A| (W x + factor B A x) + b."""
         names = ("weight", "bias") if op.bias else ("weight",)
         w = [self.inner.weight(op, *on_tape(self.inner, xs), trained=False, which=name) for name in names]
-        read = on_tape(self._own, (y, low, *self._factors(op, xs[0], adapter), *w))
+        read = on_tape(self._for_adapters, (y, low, *self._factors(op, xs[0], adapter), *w))
         return on_tape(self.inner, scaled(op.name, adapter.factor, *read))
 
     def _added(self, op: Op, y: Tensor, low: Tensor, adapter: OpAdapter) -> Tensor:

@@ -15,8 +15,9 @@ from typing import Any, ClassVar, NamedTuple
 from archcli.arith import Shape
 from archcli.graph import Op
 from archcli.graph.part import READ_OFF_RUN, Workspace
+from archcli.modules.adapters.dora import MAGNITUDE
 from archcli.modules.spec.trace import ADAPTERS
-from archcli.ops import Attend, Linear, Lookup, Magnitude, Normalize, Rotate
+from archcli.ops import Attend, Linear, Lookup, Normalize, Rotate
 from archcli.wings.serving.launches.dtypes import BY_NAME, DType
 from archcli.wings.serving.launches.launching import launch, save_for_backward
 from archcli.wings.serving.launches.log import run_with
@@ -66,7 +67,7 @@ class Code(NamedTuple):
         projection, _, step = op.name.rpartition(".")
         casts = {"lora_A": FIRST, "lora_add": SECOND}.get(step, "") if self.adapters else ""
         form = Form(self.autocast, self.adapters, casts="" if self.autocast and self.packed else casts)
-        if isinstance(op, Magnitude):
+        if step == MAGNITUDE:
             return form._replace(steps=self.steps)
         if projection in self.later and step in {"lora_dropout", "lora_A"}:
             return form._replace(again=True)
@@ -180,7 +181,7 @@ class Written(Op):
         if form.again and weights:
             return product_again(xs[0], weights["weight"])
         if form.steps:
-            in_steps = dora_in_steps if isinstance(op, Magnitude) else norm_in_steps
+            in_steps = norm_in_steps if op.traits().norm else dora_in_steps
             return in_steps(torch, op, weights, *xs, autocast=BY_NAME.get(form.autocast))
         if form.casts == FIRST:
             xs = (xs[0].to(weights["weight"].dtype), *xs[1:])

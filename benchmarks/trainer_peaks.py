@@ -27,13 +27,21 @@ PACKAGES = (
     "accelerate==1.15.0",
 )
 FAMILIES = Path(__file__).parents[1] / "tests" / "measure" / "memory" / "trained"
-FIELDS = ("family", "method", "dtype", "recompute", "autocast", "weights", "peak", "optimizer_step")
+CASE = ("method", "dtype", "recompute", "autocast", "grad_accum")
+FIELDS = ("family", *CASE, "weights", "peak", "optimizer_step")
+RECOMPUTE, AUTOCAST = ("none", "layer"), ("", "bf16")
 CASES = (
-    *itertools.product(("full",), ("bf16", "fp32"), ("none", "layer"), (False, True)),
-    *itertools.product(("lora",), ("bf16",), ("none", "layer"), (False, True)),
-    *itertools.product(("qlora",), ("bf16",), ("none", "layer"), (False, True)),
+    *itertools.product(("full",), ("bf16", "fp32"), RECOMPUTE, AUTOCAST, (1,)),
+    *itertools.product(("lora", "qlora"), ("bf16",), RECOMPUTE, AUTOCAST, (1,)),
+    *itertools.product(("full",), ("bf16", "fp32"), RECOMPUTE, AUTOCAST, (2,)),
+    *itertools.product(("lora",), ("bf16",), RECOMPUTE, AUTOCAST, (2,)),
+    *itertools.product(("full",), ("fp32",), RECOMPUTE, ("fp16",), (1,)),
+    *itertools.product(("lora", "qlora"), ("fp16",), RECOMPUTE, ("fp16",), (1,)),
+    *itertools.product(("dora",), ("bf16",), RECOMPUTE, AUTOCAST, (1,)),
 )
-TYPES = {"bf16": "bfloat16", "fp32": "float32"}
+OTHERS = tuple(case for case in CASES if case[0] in {"full", "lora"} and case[3:] in {("", 1), ("bf16", 1)})
+"""Cases of families whose classes have what archcli holds otherwise: fused projections, experts."""
+TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 BATCH, TOKENS, RANK, STEPS = 2, 96, 8, 3
 
 
@@ -100,10 +108,8 @@ def trained(torch, family, method, dtype, *, recompute):
     """The model as people prepare it."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    config = AutoConfig.for_model(**json.loads((FAMILIES / f"{family}.json").read_text(encoding="utf-8")))
-    model = AutoModelForCausalLM.from_config(
-        config, dtype={"bf16": torch.bfloat16, "fp32": torch.float32}[dtype]
-    )
+    config = AutoConfig.for_model(**json.loads(family.read_text(encoding="utf-8")))
+    model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, TYPES[dtype]))
     if method != "full":
         from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
 
@@ -111,7 +117,8 @@ def trained(torch, family, method, dtype, *, recompute):
             model = prepare_model_for_kbit_training(
                 packed(torch, model), use_gradient_checkpointing=recompute
             )
-        adapters = LoraConfig(r=RANK, target_modules="all-linear", task_type="CAUSAL_LM")
+        sizes = {"r": RANK, "target_modules": "all-linear", "use_dora": method == "dora"}
+        adapters = LoraConfig(task_type="CAUSAL_LM", **sizes)
         model = get_peft_model(model, adapters)
     if recompute and method != "qlora":
         model.gradient_checkpointing_enable()
@@ -132,21 +139,25 @@ def held_by(torch, model, live):
     return live.now
 
 
-def peaks(torch, model, *, autocast):
+def peaks(torch, model, autocast, grad_accum):
     """Bytes of the weights, the peak of passes of the last step, and of its optimizer's."""
     optimizer = torch.optim.AdamW([weight for weight in model.parameters() if weight.requires_grad])
+    scaler = torch.amp.GradScaler("cpu", enabled=autocast == "fp16")
+    dtype = getattr(torch, TYPES[autocast or "bf16"])
     ids = torch.randint(0, 512, (BATCH, TOKENS))
     live = storages_of(torch)
     weights = held_by(torch, model, live)
     for _ in range(STEPS):
         live.peak = 0
         with live:
-            with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-                loss = model(input_ids=ids, labels=ids, use_cache=False).loss
-            loss.backward()
-            del loss
+            for _ in range(grad_accum):
+                with torch.autocast("cpu", dtype, enabled=bool(autocast)):
+                    loss = model(input_ids=ids, labels=ids, use_cache=False).loss
+                scaler.scale(loss).backward()
+                del loss
             passes, live.peak = live.peak, live.now
-            optimizer.step()
+            scaler.step(optimizer)
+            scaler.update()
             update = live.peak
             optimizer.zero_grad()
     return weights, passes, update
@@ -165,11 +176,11 @@ def main():
     torch.is_autocast_enabled = lambda *device: asked_of(*(device or ("cpu",)))
     lines = csv.writer(sys.stdout, lineterminator="\n")
     lines.writerow(FIELDS)
-    for family in sorted(path.stem for path in FAMILIES.glob("*.json")):
-        for method, dtype, recompute, autocast in CASES:
+    for family in (*sorted(FAMILIES.glob("*.json")), *sorted(FAMILIES.glob("others/*.json"))):
+        for case in CASES if family.parent == FAMILIES else OTHERS:
+            method, dtype, recompute, *how = case
             model = trained(torch, family, method, dtype, recompute=recompute == "layer")
-            sizes = peaks(torch, model, autocast=autocast)
-            lines.writerow((family, method, dtype, recompute, "bf16" if autocast else "", *sizes))
+            lines.writerow((family.stem, *case, *peaks(torch, model, *how)))
     return 0
 
 

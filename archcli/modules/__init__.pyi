@@ -1,6 +1,7 @@
 """What `archcli.modules` has, for type checkers and editors; made with listing.json."""
 
-from archcli.modules.adapters.lora import AdaptTape as AdaptTape, Adapted as Adapted, LoRA as LoRA, OpAdapter as OpAdapter
+from archcli.modules.adapters.adapted import Adapted as Adapted
+from archcli.modules.adapters.lora import AdaptTape as AdaptTape, LoRA as LoRA, OpAdapter as OpAdapter
 from archcli.modules.adapters.rule import AdapterRule as AdapterRule
 from archcli.modules.adapters.shared_block import AdapterTape as AdapterTape
 from archcli.modules.attention.base import Attention as Attention, IndexedAttention as IndexedAttention, LengthTemperature as LengthTemperature, SoftmaxAttention as SoftmaxAttention

@@ -32,7 +32,7 @@ from archcli.ops.recurrent.ngrams import DilatedConv1d as DilatedConv1d, HashNGr
 from archcli.ops.recurrent.selective_scan import SelectiveScan as SelectiveScan
 from archcli.ops.recurrent.state_scan import StateScan as StateScan
 from archcli.ops.recurrent.wkv import Interpolate as Interpolate, TokenShift as TokenShift, WKV as WKV
-from archcli.ops.scaled import GatedResidual as GatedResidual, GaussianTopK as GaussianTopK, QueryTemperature as QueryTemperature, ScaleChosen as ScaleChosen, StoredScale as StoredScale, TrainedScale as TrainedScale, WithinTable as WithinTable
+from archcli.ops.scaled import Detach as Detach, GatedResidual as GatedResidual, GaussianTopK as GaussianTopK, Magnitude as Magnitude, QueryTemperature as QueryTemperature, ScaleChosen as ScaleChosen, StoredScale as StoredScale, TrainedScale as TrainedScale, WithinTable as WithinTable
 from archcli.ops.streams import AddToLater as AddToLater, CollapseStreams as CollapseStreams, MatchMagnitude as MatchMagnitude, MeanStreams as MeanStreams, MixingGates as MixingGates, SpreadStreams as SpreadStreams, StackStreams as StackStreams, StreamGates as StreamGates, TakeStream as TakeStream
 from archcli.ops.tokens import ChannelTokens as ChannelTokens, ConcatTokens as ConcatTokens, JoinChannels as JoinChannels, JoinNeighbours as JoinNeighbours, PadTokens as PadTokens, Regroup as Regroup, TakeTokens as TakeTokens
 from archcli.wings.media.ops.merging import DropTokens as DropTokens, JoinTiles as JoinTiles, MergeBlocks as MergeBlocks, PoolBlocks as PoolBlocks

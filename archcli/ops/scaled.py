@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.ops.base import WHOLE_NUMBERS, bias, elementwise
+from archcli.ops.base import WHOLE_NUMBERS, View, bias, elementwise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,3 +208,56 @@ class QueryTemperature(Op):
         else:
             factor = torch.log1p(torch.floor(steps)) * self.scale + 1.0
         return (q * factor[:, None, None]).to(q.dtype)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Detach(View):
+    """The input, through which no gradient flows back."""
+
+    drawn: ClassVar[str] = "aside"
+    name: str
+
+    def trained(self, grads: list[bool], x: Shape) -> bool:
+        return False
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x.detach()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Magnitude(Op):
+    """y = m / |V| * (W x + factor B A x) + b with a trained m for each row of V = W + factor B A.
+
+    Inputs: W x + b [..., out], B A x, W [out, in], A [r, in], B [out, r], and b where there is one. |V| is
+    the norm of each row, without a gradient (DoRA, arXiv:2402.09353 equation 5 and section 4.3): a product
+    makes B A; its elements are scaled, added to W, squared and summed.
+    """
+
+    sign: ClassVar[str] = "×"
+    follows_run: ClassVar[bool] = True
+    name: str
+    factor: Number
+
+    def weights(self, y: Shape, *more: Shape) -> dict[str, Shape]:
+        return {"weight": y[-1:]}
+
+    def parts(self, y: Shape, low: Shape, w: Shape, a: Shape, b: Shape, *bias: Shape) -> tuple[Part, ...]:
+        n, matrix, out = prod(y), prod(w), w[0]
+        gradients = (
+            Part("d_0", OpClass.ELEMENTWISE, n, n + out, n, wrt=0),
+            Part("d_1", OpClass.ELEMENTWISE, n, n, n, wrt=1),
+            Part("d_weight", OpClass.NORMALIZATION, 2 * n + out, 2 * n + out, out, wrt="weight"),
+        )
+        per_element, read = 3 + 2 * len(bias), 2 * n + (2 + len(bias)) * out
+        return (
+            Part("merge", OpClass.CONTRACTION, 2 * matrix * a[0], prod(a) + prod(b), matrix),
+            Part("norm", OpClass.NORMALIZATION, 4 * matrix + out, 2 * matrix, out),
+            Part("magnitude", OpClass.ELEMENTWISE, per_element * n + out, read, n, gradients),
+        )
+
+    def run(self, torch: Any, weights: dict[str, Any], y: Any, low: Any, *more: Any) -> Any:
+        w, a, b, *bias = (x.detach() for x in more)
+        scale = weights["weight"] / torch.linalg.norm(w + self.factor * (b @ a), dim=1)
+        if not bias:
+            return scale * (y + self.factor * low)
+        return scale * (y - bias[0] + self.factor * low) + bias[0]

@@ -2,7 +2,14 @@
 
 import torch
 
-from archcli.ops import GatedResidual, RelativeProfiles, RouteBesideShared, TrainedScale
+from archcli.ops import (
+    Detach,
+    GatedResidual,
+    Magnitude,
+    RelativeProfiles,
+    RouteBesideShared,
+    TrainedScale,
+)
 from ops.case import C, Case, E, M, N, R, X, ledger, n
 
 # 2 sequences of 3 tokens, 2 heads, 4 numbers each: 12 queries against 2 distances
@@ -79,6 +86,34 @@ CASES = {
         [(E, n, n + 4, n), (N, 2 * n, 2 * n, 4)],
         weights={"scale": (4,)},
     ),
+    # W [4, 5], A [3, 5], B [4, 3]: a product of 4 x 5 x 3, and four steps for each of 20 numbers
+    "magnitude": ledger(
+        Magnitude("y", 0.5),
+        (X, X, (4, 5), (3, 5), (4, 3)),
+        X,
+        [
+            (C, 2 * 20 * 3, 15 + 12, 20),
+            (N, 4 * 20 + 4, 2 * 20, 4),
+            (E, 3 * n + 4, 2 * n + 2 * 4, n),
+        ],
+        [(E, n, n + 4, n), (E, n, n, n), (N, 2 * n + 4, 2 * n + 4, 4)],
+        weights={"weight": (4,)},
+        operands=0,
+    ),
+    "magnitude-biased": ledger(
+        Magnitude("y", 0.5),
+        (X, X, (4, 5), (3, 5), (4, 3), (4,)),
+        X,
+        [
+            (C, 2 * 20 * 3, 15 + 12, 20),
+            (N, 4 * 20 + 4, 2 * 20, 4),
+            (E, 5 * n + 4, 2 * n + 3 * 4, n),
+        ],
+        [(E, n, n + 4, n), (E, n, n, n), (N, 2 * n + 4, 2 * n + 4, 4)],
+        weights={"weight": (4,)},
+        operands=0,
+    ),
+    "detach": Case(Detach("y"), (X,), X),
     "gated-residual": ledger(
         GatedResidual("y", 0.3, 1e-3),
         (X, X),
@@ -128,7 +163,16 @@ def gated_residual(op, weights, x, b):
     return out
 
 
+def magnitude(op, weights, y, low, *more):
+    """Row by row: the length of each merged row is m."""
+    w, a, b, bias = (*more, torch.zeros(()))[:4]
+    rows = torch.linalg.norm(w + op.factor * torch.einsum("or,ri->oi", b, a), dim=1)
+    return torch.einsum("...o,o->...o", y - bias + op.factor * low, weights["weight"] / rows) + bias
+
+
 REFERENCES = {
+    "Detach": lambda op, weights, x: x,
+    "Magnitude": magnitude,
     "RelativeProfiles": profiles,
     "RouteBesideShared": route,
     "TrainedScale": lambda op, weights, x: x * (op.offset + weights["scale"]) + weights.get("bias", 0),

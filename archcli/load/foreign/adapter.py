@@ -1,7 +1,7 @@
 """adapter_config.json of peft: the low-rank adapters that it states, in archcli's words.
 
 The base model is named in it and read like any other; no weight of the adapter is. What archcli's `lora` does
-not have (DoRA, trained biases) is refused, as it would be miscounted.
+not have (trained biases) is refused, as it would be miscounted.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ FUSED = frozenset(
 """One matrix for several projections, whose adapter is smaller than theirs; or a name of several matrices."""
 
 REFUSED = (
-    *("use_dora", "layer_replication", "target_parameters"),
-    *("trainable_token_indices", "lora_bias", "use_qalora"),
+    *("layer_replication", "target_parameters", "trainable_token_indices"),
+    *("lora_bias", "use_qalora"),
     *("use_bdlora", "monteclora_config", "velora_config", "arrow_config"),
 )
 """Settings by which other numbers are trained than a matrix A and B for each target."""
@@ -74,7 +74,7 @@ class Adapter(NamedTuple):
 
     config: the file. base: the name of the base model.
     dropout: of the adapters' inputs. variants: ranks and scales, by the names of modules.
-    targets: target_modules. saved: modules_to_save, which are trained whole.
+    targets: target_modules. saved: modules_to_save, which are trained whole. dora: use_dora.
     """
 
     config: Config
@@ -83,12 +83,14 @@ class Adapter(NamedTuple):
     variants: Variants
     targets: ConfigValue[Any]
     saved: ConfigValue[Any]
+    dora: bool
 
     @property
     def lora(self) -> dict[str, Any]:
         """The `lora` of archcli without its targets."""
         rank, alpha = self.variants.usual_setting
-        return {"rank": rank, "alpha": alpha, "dropout": self.dropout}
+        sizes = {"rank": rank, "alpha": alpha, "dropout": self.dropout}
+        return {**sizes, "dora": True} if self.dora else sizes
 
 
 def is_adapter(data: Mapping[str, Any]) -> bool:
@@ -113,7 +115,8 @@ def read_adapter(file: ConfigJson) -> Adapter:
     config.ignore(*IGNORED.split())
     dropout, variants = _sizes(config)
     targets, saved = (config.value(key, default=None) for key in ("target_modules", "modules_to_save"))
-    return Adapter(config, base, dropout, variants, targets, saved)
+    dora = config.flag("use_dora", default=False).value
+    return Adapter(config, base, dropout, variants, targets, saved, dora)
 
 
 def _sizes(config: Config) -> tuple[float, Variants]:

@@ -9,58 +9,23 @@ B batch, T new tokens, r rank.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
 from archcli.arith import Number, is_whole
-from archcli.graph import Op, Row, Tape, Tensor, tree_map
+from archcli.errors import ArchError
+from archcli.graph import Op, Row, Tape, Tensor
 from archcli.graph.count_tape import Abstract
+from archcli.modules.adapters.adapted import Adapted, on_tape
+from archcli.modules.adapters.dora import check_rows, scaled
 from archcli.modules.adapters.rule import AdapterRule
 from archcli.modules.adapters.saved import can_be_saved, copy_of
 from archcli.modules.networks.activation import dropped
 from archcli.modules.spec.base import Conflict, Module, Positive, Share, Size, Spec
 from archcli.modules.spec.trace import ADAPTERS, outline
 from archcli.ops import Add, BlockDiagonal, Einsum, Gather, Linear, Lookup, MergeHeads, Scale, SplitHeads
-
-
-class Adapted:
-    """A module whose forward runs on another tape: `around` wraps the tape of its caller."""
-
-    __slots__ = ("around", "module")
-
-    def __init__(self, module: Module, around: Callable[[Tape], Tape]) -> None:
-        self.module, self.around = module, around
-
-    @property
-    def group(self) -> str:
-        """The group of the wrapped module."""
-        return self.module.group
-
-    def forward(self, *args: Any, **options: Any) -> Any:
-        """The module's forward on the other tape. Results stay on the tape that was given."""
-        # tensors of one tape go to one new tape: an AdapterTape keeps A x for the next projection
-        tapes: dict[int, Tape] = {}
-
-        def moved(x: Tensor) -> Tensor:
-            if id(x.tape) not in tapes:
-                tapes[id(x.tape)] = self.around(x.tape)
-            return Tensor(tapes[id(x.tape)], x.value)
-
-        args, options = tree_map(moved, Tensor, (args, options))
-        return self.module.forward(*args, **options)
-
-
-def unadapted(module: Any) -> Any:
-    """The module without its adapters."""
-    return module.module if isinstance(module, Adapted) else module
-
-
-def on_tape(tape: Tape, tree: Any) -> Any:
-    """The tree with its tensors on another tape."""
-    return tree_map(lambda x: Tensor(tape, x.value), Tensor, tree)
-
 
 IN_LAYER = re.compile(r"\blayers\.[^.]+\.")
 EVERY = "all_linear"
@@ -86,7 +51,9 @@ class LoRA(Spec):
     between A and B. `alpha` left out is the rank, so that the product counts once. `dropout` zeroes that
     share of what A reads in training. `rules` give some projections another rank, in all layers or in some.
     `saved` names projections, tables and norms that are trained whole, as copies beside frozen ones: PEFT's
-    modules_to_save. All other weights are frozen.
+    modules_to_save. All other weights are frozen. With `dora` each output of W + (alpha / rank) B A is
+    divided by the norm of its row and multiplied by a trained magnitude, which starts as the norm of W's
+    (Liu et al. 2024, arXiv:2402.09353).
     """
 
     rank: Size
@@ -95,6 +62,7 @@ class LoRA(Spec):
     dropout: Share = 0.0
     rules: tuple[AdapterRule, ...] = ()
     saved: tuple[str, ...] = ()
+    dora: bool = False
 
     @property
     def factor(self) -> Number:
@@ -185,7 +153,10 @@ class LoRA(Spec):
 
     def check_model(self, model: Any) -> Iterator[Conflict]:
         """Conflicts: targets that are no projection of this model."""
-        yield from self._unknown(outline(model))
+        rows = outline(model)
+        yield from self._unknown(rows)
+        if self.dora:
+            yield from check_rows(row for row in rows if self.adapter(row.op, row.path.rpartition(".")[0]))
         if TABLE in (*self.targets, *self.saved) and model.mtp_depth:
             yield Conflict(
                 "lora-mtp-embedding",
@@ -252,16 +223,16 @@ def target_of(op: Op) -> str | None:
 class AdaptTape:
     """A tape around another: freezes all weights and adds adapters.
 
-    `path` is that of the module whose ops it emits, `lows` holds A x of targets that share an A: of q+k+v
-    what q has computed stands ready for k and v. Adapters of a layer whose weights others share are shared
-    with them, as they are parts of one module in PEFT; those of a block that several layers call are each
-    caller's own (Zamba).
+    `path` is that of the module whose ops it emits, `lows` holds A x of targets that share an A, and whose A
+    it is: of q+k+v what q has computed stands ready for k and v. Adapters of a layer whose weights others
+    share are shared with them, as they are parts of one module in PEFT; those of a block that several layers
+    call are each caller's own (Zamba).
     """
 
     inner: Tape
     lora: LoRA
     path: str = ""
-    lows: dict[tuple[str, int], tuple[Tensor, Tensor]] = field(default_factory=dict, compare=False)
+    lows: dict[tuple[str, int], tuple[Tensor, Tensor, Op]] = field(default_factory=dict, compare=False)
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Emit the op with frozen weights, followed by its adapter if it is a target; or its copy."""
@@ -273,7 +244,8 @@ class AdaptTape:
         y = self.inner.emit(op, *xs, group=group, trained=False)
         adapter = self.lora.adapter(op, self.path)
         if adapter is not None:
-            y = self._added(op, y, self._low(op, xs, adapter), adapter)
+            low = self._low(op, xs, adapter)
+            y = self._scaled(op, xs, y, low, adapter) if self.lora.dora else self._added(op, y, low, adapter)
         return on_tape(self, y)
 
     def weight(
@@ -292,12 +264,10 @@ class AdaptTape:
             )
         adapter = self.lora.adapter(op, self.path)
         if isinstance(op, Linear) and which == "weight" and adapter is not None:
-            # the merged product reads no token: B needs the width of its input alone
-            low = Tensor(self.inner, Abstract((adapter.rank,)))
-            a = self.inner.weight(
-                Linear(f"{op.name}.lora_A", adapter.rank), Tensor(self.inner, xs[0].value), group=ADAPTERS
-            )
-            b = self.inner.weight(Linear(f"{op.name}.lora_B", op.out, zeroed=True), low, group=ADAPTERS)
+            if self.lora.dora:
+                what = f"{op.name} has an adapter of DoRA, and its matrix is read elsewhere too"
+                raise ArchError(what, "leave it out of lora.targets, or dora out")
+            a, b = self._factors(op, xs[0], adapter)
             product = Einsum(f"{op.name}.lora_merge", "or,ri->oi")(b, a, group=ADAPTERS)
             weight = self._added(op, weight, product, adapter)
         merged: Tensor = on_tape(self, weight)
@@ -341,7 +311,7 @@ class AdaptTape:
 
     def _low(self, op: Op, xs: tuple[Tensor, ...], adapter: OpAdapter) -> Tensor:
         """B A x; of a table B a for the row a of A [entries, rank], where A starts as zero."""
-        tape = self.inner.unshared() if USE in self.path.split(".") else self.inner
+        tape = self._for_adapters
         read, x = xs[0], Tensor(tape, xs[0].value)
         width = op.shape(*(x.shape for x in xs))[-1]
         if isinstance(op, Lookup | Gather):
@@ -359,7 +329,7 @@ class AdaptTape:
             low = Tensor(tape, shared[1].value)
         if "+" in adapter.target:
             # with what it was made of, so that no later tensor has its id
-            self.lows[adapter.target, id(read.value)] = (read, low)
+            self.lows[adapter.target, id(read.value)] = (read, low, op if shared is None else shared[2])
         name = f"{op.name}.lora_B"
         if isinstance(op, BlockDiagonal):
             blocks: Tensor = BlockDiagonal(name, op.blocks, width, zeroed=True)(low, group=ADAPTERS)
@@ -376,6 +346,28 @@ class AdaptTape:
         low = a(SplitHeads(f"{op.name}.lora_blocks", op.blocks)(x, group=ADAPTERS), group=ADAPTERS)
         joined: Tensor = MergeHeads(f"{op.name}.lora_joined")(low, group=ADAPTERS)
         return joined
+
+    @property
+    def _for_adapters(self) -> Tape:
+        """The tape of adapters: in a block that several layers call, each caller's own."""
+        return self.inner.unshared() if USE in self.path.split(".") else self.inner
+
+    def _factors(self, op: Linear, x: Tensor, adapter: OpAdapter) -> tuple[Tensor, Tensor]:
+        """The matrices A and B."""
+        tape = self._for_adapters
+        *_, first = self.lows.get((adapter.target, id(x.value)), (op,))
+        # no token is read: B needs the width of its input alone
+        low = Tensor(tape, Abstract((adapter.rank,)))
+        a, b = Linear(f"{first.name}.lora_A", adapter.rank), Linear(f"{op.name}.lora_B", op.out, zeroed=True)
+        read = Tensor(tape, x.value)
+        return tape.weight(a, read, group=ADAPTERS), tape.weight(b, low, group=ADAPTERS)
+
+    def _scaled(self, op: Any, xs: tuple[Tensor, ...], y: Tensor, low: Tensor, adapter: OpAdapter) -> Tensor:
+        """m / |W + factor B A| (W x + factor B A x) + b."""
+        names = ("weight", "bias") if op.bias else ("weight",)
+        w = [self.inner.weight(op, *on_tape(self.inner, xs), trained=False, which=name) for name in names]
+        read = on_tape(self._for_adapters, (y, low, *self._factors(op, xs[0], adapter), *w))
+        return on_tape(self.inner, scaled(op.name, adapter.factor, *read))
 
     def _added(self, op: Op, y: Tensor, low: Tensor, adapter: OpAdapter) -> Tensor:
         low = Tensor(self.inner, low.value)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.graph import Op, Tape, Tensor
-from archcli.modules.adapters.lora import Adapted, on_tape
+from archcli.modules.adapters.adapted import Adapted, on_tape
 from archcli.modules.spec.base import Module
 from archcli.ops import Add, Linear
 

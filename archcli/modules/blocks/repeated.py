@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from archcli.errors import ArchError
 from archcli.graph import Tensor
-from archcli.modules.adapters.lora import Adapted
+from archcli.modules.adapters.adapted import Adapted
 from archcli.modules.adapters.shared_block import AdapterTape, Target
 from archcli.modules.blocks.block import Block
 from archcli.modules.spec.base import Conflict, Size

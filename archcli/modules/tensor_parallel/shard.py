@@ -7,8 +7,9 @@ from functools import cache, partial
 from typing import Any, ClassVar, TypeVar
 
 from archcli.arith import Number, maximum, minimum
+from archcli.errors import ArchError
 from archcli.graph import Tape
-from archcli.modules.adapters.lora import Adapted
+from archcli.modules.adapters.adapted import Adapted
 from archcli.modules.attention.mixer import Mixer
 from archcli.modules.models.model import Model
 from archcli.modules.models.stack import stacks
@@ -61,6 +62,8 @@ def _around(tape: Tape, lora: Any, degrees: Degrees) -> ShardTape:
     if lora is not None:
         from archcli.modules.adapters.lora import AdaptTape  # few models have adapters
 
+        if lora.dora:
+            raise ArchError("norms of DoRA are of whole matrices, and ranks hold parts", "--tp 1 --ep 1")
         tape = AdaptTape(tape, lora)
     return ShardTape(tape, degrees, scattered=degrees.sp, ranks=degrees.tp)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from archcli.arith import Number
 from archcli.graph import Experts, Op, Tape, Tensor
-from archcli.modules.adapters.lora import Adapted, on_tape, unadapted
+from archcli.modules.adapters.adapted import Adapted, on_tape, unadapted
 from archcli.modules.ends.embedding import Embedding, Head
 from archcli.modules.spec.base import Module
 from archcli.modules.spec.degrees import Degrees

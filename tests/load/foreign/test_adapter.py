@@ -277,9 +277,15 @@ def test_modules_to_save_are_trained_as_copies(names, more):
     assert totals["params"] == 8_030_261_248 + WHOLE + more
 
 
+def test_dora_trains_a_number_for_each_output_as_peft_counts_it():
+    """3,407,872 of A and B of q and v, and 32 x (4,096 + 1,024) magnitudes."""
+    text = json.dumps({**LORA, "r": 8, "target_modules": ["q_proj", "v_proj"], "use_dora": True})
+    assert count_params(load_text(text, "f.json").model).totals["trainable_params"] == 3_407_872 + 163_840
+
+
 REFUSED = {
     "method": ({"peft_type": "IA3"}, "peft_type 'IA3' is not supported; supported: 'LORA'"),
-    "dora": ({"use_dora": True}, "use_dora True is not supported"),
+    "layers-twice": ({"layer_replication": [[0, 2]]}, "layer_replication [[0, 2]] is not supported"),
     "ranks": ({"rank_pattern": {"q_proj": 0}}, "rank_pattern {'q_proj': 0} is not understood"),
     "rank-of-a-pattern": ({"rank_pattern": {"(q": 4}}, "rank_pattern {'(q': 4} is not understood"),
     "saved": ({"modules_to_save": "lm_head"}, "modules_to_save 'lm_head' is not supported"),

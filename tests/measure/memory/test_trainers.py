@@ -29,11 +29,13 @@ def table(name):
 def stepped(row):
     """The step of a row of trainer_steps.csv, whose loop drops the logits with the loss."""
     overrides = [] if row["method"] == "full" else [*ADAPTERS]
-    overrides += ["quantization=nf4-double"] if row["method"] == "qlora" else []
-    loaded = archcli.load(FAMILIES / f"{row['family']}.json", overrides=overrides)
-    trainer = replace(trainer_named("peft"), autocast=row["autocast"], outputs="")
-    options = {"dtype": row["dtype"], "recompute": row["recompute"], "trainer": trainer}
-    settings = MemorySettings("train", BATCH, TOKENS, backend="cpu", optimizer="adamw", **options)
+    overrides += {"qlora": ["quantization=nf4-double"], "dora": ["lora.dora=true"]}.get(row["method"], [])
+    loaded = archcli.load(next(FAMILIES.rglob(f"{row['family']}.json")), overrides=overrides)
+    # of either type of 16 bits
+    trainer = replace(trainer_named("peft"), autocast=row["autocast"] and "bf16", outputs="")
+    options = {"dtype": row["dtype"], "recompute": row["recompute"], "grad_accum": int(row["grad_accum"])}
+    sizes = {"phase": "train", "batch_size": BATCH, "seq_len": TOKENS, "backend": "cpu"}
+    settings = MemorySettings(**sizes, optimizer="adamw", trainer=trainer, **options)
     return training_step(*settings.stored(loaded))
 
 
@@ -42,19 +44,28 @@ def named(row, step):
 
     Its rotary tables are as wide as a head, and optimizers count steps on the host, which is the device here.
     bitsandbytes casts biases. A loss within autocast still has the hidden states, and copies of the labels.
+    A gradient scaler has its scale and a counter, and makes a scaled loss. The backward of DoRA's last sum
+    has begun when its layer is recomputed.
     """
+    in_autocast = (row["dtype"], row["recompute"]) == ("fp32", "layer") and row["autocast"]
     in_fp32 = row["dtype"] == "fp32" or row["method"] == "qlora"
     yield TOKENS * HEAD * (FP32 if in_fp32 else BF16)
     yield step.held.optimizer.host
     if row["family"] == "qwen2" and row["method"] == "qlora":
         yield -(FP32 - BF16) * LAYERS * 8 * HEAD
-    if (row["dtype"], row["recompute"], row["autocast"]) == ("fp32", "layer", "bf16"):
+    if (row["method"], row["recompute"]) == ("dora", "layer"):
+        yield 38_144
+    if row["autocast"] == "fp16":
+        yield FP32 * (2 if in_autocast else 3)
+    if in_autocast:
         yield BATCH * TOKENS * (D_MODEL * FP32 + 2 * INT64) + 2 * INT64
 
 
 STEPS = table("trainer_steps.csv")
-CASE = ("family", "method", "dtype", "recompute", "autocast")
-IN_BACKWARD = "qwen3-qlora-bf16-layer"
+CASE = ("family", "method", "dtype", "recompute", "autocast", "grad_accum")
+SHARES = {"mixtral": 0.06, "olmo2": 0.07, "phi3": 0.11, "qwen3_moe": 0.04}
+"""Of classes with experts, with norms of all heads and gains in fp32, and with fused projections."""
+IN_BACKWARD = "qwen3-qlora-bf16-layer-1"
 """Here the peak is where two gradients of a recomputed layer are added, and 27,904 bytes higher."""
 
 
@@ -62,13 +73,29 @@ def case(row):
     return "-".join(filter(None, (row[key] for key in CASE)))
 
 
-@every_row("row", STEPS, ids=case)
-def test_a_step_takes_the_bytes_that_the_trainers_own_modules_take(row):
+def unexplained(row):
+    """Bytes that the passes of a row took beyond those counted and those named."""
     step = stepped(row)
     ours = max(moment.bytes for moment in step.moments if moment.stage in PASSES)
-    measured = int(row["peak"]) - int(row["weights"])
-    more = 27_904 if case(row) == IN_BACKWARD else 0
-    assert measured == ours - step.held.weights + sum(named(row, step)) + more
+    return int(row["peak"]) - int(row["weights"]) - (ours - step.held.weights + sum(named(row, step)))
+
+
+@every_row("row", [row for row in STEPS if row["family"] not in SHARES], ids=case)
+def test_a_step_takes_the_bytes_that_the_trainers_own_modules_take(row):
+    assert unexplained(row) == (27_904 if case(row) == IN_BACKWARD else 0)
+
+
+@every_row("row", [row for row in STEPS if row["family"] in SHARES], ids=case)
+def test_other_classes_take_what_the_documentation_says(row):
+    assert abs(unexplained(row)) <= SHARES[row["family"]] * int(row["peak"])
+
+
+@pytest.mark.parametrize("family", SHARES)
+def test_a_note_says_that_a_class_was_not_compared(family):
+    loaded = archcli.load(FAMILIES / "others" / f"{family}.json")
+    report = archcli.count_memory(loaded, "train", trainer="peft", method="lora")
+    named = {"phi3": "fused projections", "olmo2": "attention.q_norm"}.get(family, "ffn.dispatch")
+    assert any("ompared" in note and named in note for note in report.notes)
 
 
 TRL_STEPS = table("trl_steps.csv")
@@ -245,6 +272,9 @@ def test_a_loss_by_a_kernel_keeps_no_copy_in_fp32():
         ({"trainer": "megatron", "method": "lora"}, "has no method lora"),
         ({"fit": "rank", "memory": "8GiB"}, "--fit rank is of adapters"),
         ({"trainer": "peft", "method": "lora", "dtype": "int8"}, "beside weights in int8 is not known"),
+        ({"trainer": "peft", "method": "dora", "dtype": "nf4"}, "DoRA beside packed weights"),
+        ({"trainer": "trl", "method": "dora"}, "has no method dora"),
+        ({"trainer": "transformers", "dtype": "fp16"}, "torch scales none of weights in fp16"),
     ],
 )
 def test_refused(options, what):
@@ -266,6 +296,11 @@ def test_adapters_are_of_peft():
     loaded = archcli.load("qwen2.5-0.5b", overrides=["lora.rank=4"])
     with pytest.raises(archcli.ArchError, match="trains no adapters"):
         archcli.count_memory(loaded, "train", trainer="transformers")
+
+
+def test_dora_of_experts_is_refused():
+    with pytest.raises(archcli.ArchError, match="dora is of matrices that read every token"):
+        archcli.count_memory("qwen3-30b-a3b", "train", method="dora")
 
 
 def test_full_training_of_a_model_with_adapters_is_refused():

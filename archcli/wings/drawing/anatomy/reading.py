@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from archcli.graph import StateContent
 from archcli.graph.wired_tape import INPUT as GIVEN
 from archcli.graph.wired_tape import WiredRow, WiredTrace
-from archcli.modules.adapters.lora import Adapted
+from archcli.modules.adapters.adapted import Adapted
 from archcli.modules.spec.trace import ADAPTERS
 from archcli.wings.drawing.anatomy.draft import INPUT, OUTPUT, Draft, Drafts, Tap
 from archcli.wings.drawing.anatomy.figures import added, cached_figure, output_figure, shown, width_figure

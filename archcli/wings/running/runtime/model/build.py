@@ -12,7 +12,8 @@ from archcli.arith import rounded_shape
 from archcli.errors import ArchError, Problem
 from archcli.graph import Op, Tensor, tree_map
 from archcli.modules import Model, Module
-from archcli.modules.adapters.lora import unadapted
+from archcli.modules.adapters.adapted import unadapted
+from archcli.modules.adapters.dora import MAGNITUDE
 from archcli.modules.spec.request import InputSpec, Phase, Request
 from archcli.units import gib
 from archcli.wings.running.runtime.dtypes import default_dtype
@@ -312,11 +313,14 @@ def _materialized(model: LanguageModel, device: str) -> LanguageModel:
     if torch.device(device).type == "cpu":
         _require_memory(model)
     model.to_empty(device=device)
-    leaves: Any = model.modules()
+    leaves: list[Any] = [*model.modules()]
     for leaf in leaves:
         # to_empty leaves weights uninitialised; nodes and containers own none
         if hasattr(leaf, "reset_parameters"):
             leaf.reset_parameters()
+    for leaf in leaves:
+        if MAGNITUDE in leaf._modules:  # which starts from the frozen matrix
+            leaf.lora_magnitude_vector.weight.data.copy_(leaf.weight.norm(dim=1))
     return model
 
 

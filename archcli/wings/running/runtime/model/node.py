@@ -15,7 +15,7 @@ from torch import nn
 
 from archcli.graph import Op, Tensor, tree_map
 from archcli.modules import Module
-from archcli.modules.adapters.lora import unadapted
+from archcli.modules.adapters.adapted import unadapted
 from archcli.wings.running.runtime.model.leaves import AdapterHolder, Assignment, Leaf
 
 FUSED, EAGER = "run_fused", "run"

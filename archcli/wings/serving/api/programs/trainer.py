@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from archcli.api.asking.question import Option
 from archcli.errors import ArchError
 from archcli.wings.serving.devices.engines import load_trainer
-from archcli.wings.serving.launches.memory.trainer import LORA, NO_TRAINER, QLORA, Trainer
+from archcli.wings.serving.launches.memory.trainer import DORA, LORA, NO_TRAINER, QLORA, Trainer
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report
@@ -20,8 +20,8 @@ TrainerOption = Annotated[
     str | None, Option("What trains, of `archcli trainers`.", metavar="NAME", completes="trainers")
 ]
 Method = Annotated[
-    Literal["full", "lora", "qlora"] | None,
-    Option("What is trained: all weights, adapters of rank 16, or these beside 4 bits and paged AdamW."),
+    Literal["full", "lora", "qlora", "dora"] | None,
+    Option("Train all weights, adapters of rank 16, these beside 4 bits and paged AdamW, or with DoRA."),
 ]
 Command = Annotated[bool, Option("Add the trainer's own arguments.")]
 USUAL = {"optimizer": "adamw-mixed", "recompute": "none", "loss": "plain"}
@@ -86,7 +86,7 @@ class TrainerOptions:
     def usual(self, model: Model | None = None) -> dict[str, str]:
         """Options where they are left out, by the trainer and, above it, by the method."""
         trainer = trainer_named(self.trainer) or NO_TRAINER
-        adapts = self.method in {LORA, QLORA} or (model is not None and model.lora is not None)
+        adapts = self.method in {LORA, QLORA, DORA} or (model is not None and model.lora is not None)
         of_weights = {} if adapts or not trainer.weights else {"dtype": trainer.weights}
         quantized = QUANTIZED if self.method == QLORA else {}
         return USUAL | dict(trainer.usual) | of_weights | quantized
@@ -112,4 +112,5 @@ def of_known_plan(question: MemoryQuestion) -> MemoryQuestion:
         what = f"what {trainer.title} holds is known of language models alone"
         raise ArchError(what, "leave --trainer out for archcli's modules")
     trainer.check_model(question.model)
+    trainer.check_type(question.model, question.settings.dtype)
     return question

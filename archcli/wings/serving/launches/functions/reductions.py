@@ -59,6 +59,12 @@ def mean(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     )
 
 
+@in_torch
+def norm(x: Any, *, dim: int) -> Any:
+    """torch.linalg.norm of rows without a gradient."""
+    return launch("linalg_vector_norm", [x], reduced_shape(x, _axes(x, dim), keepdim=False), x.dtype)
+
+
 def _converted(x: Any, dtype: DType | None) -> Any:
     """x in the number type of a softmax: a GPU's kernel converts fp16 itself, else a kernel before it."""
     within = current().on_cuda and x.dtype.name == "fp16" and dtype == FP32

@@ -69,7 +69,8 @@ def run_stacked(op: Op, weights: dict[str, Any], values: list[Any], routed: Toke
     if not op.grouped:
         chosen = {name: weight[routed.expert_of] for name, weight in weights.items()}
         return op.run(TORCH, chosen, *values)
-    (x,), weight = values, weights["weight"]
+    weight = weights["weight"]
+    x = values[0].to(weight.dtype)
     if not x.shape[0]:  # experts that compute nothing may take all tokens
         y = bmm(weight[routed.expert_of], x.unsqueeze(-1)).squeeze(-1)
     elif _in_one_kernel(x, weight):

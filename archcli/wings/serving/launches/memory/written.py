@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
 from archcli.arith import Shape
 from archcli.graph import Op
 from archcli.graph.part import READ_OFF_RUN, Workspace
+from archcli.modules.adapters.dora import MAGNITUDE
 from archcli.modules.spec.trace import ADAPTERS
 from archcli.ops import Attend, Linear, Lookup, Normalize, Rotate
 from archcli.wings.serving.launches.dtypes import BY_NAME, DType
@@ -65,6 +67,8 @@ class Code(NamedTuple):
         projection, _, step = op.name.rpartition(".")
         casts = {"lora_A": FIRST, "lora_add": SECOND}.get(step, "") if self.adapters else ""
         form = Form(self.autocast, self.adapters, casts="" if self.autocast and self.packed else casts)
+        if step == MAGNITUDE:
+            return form._replace(steps=self.steps)
         if projection in self.later and step in {"lora_dropout", "lora_A"}:
             return form._replace(again=True)
         return form._replace(keeps=self.padded and projection in PROJECTIONS and step == "lora_add")
@@ -120,6 +124,10 @@ class Written(Op):
     """An operation in the form of a trainer's code."""
 
     follows_run: ClassVar[bool] = True
+    # as the operation is; routed experts run a grouped one as one, which torch.autocast leaves as it is
+    grouped = property(attrgetter("op.grouped"))
+    passes_gradient = property(attrgetter("op.passes_gradient"))
+    sums_bias = property(attrgetter("op.sums_bias"))
     op: Op
     form: Form
 
@@ -176,7 +184,8 @@ class Written(Op):
         if form.again and weights:
             return product_again(xs[0], weights["weight"])
         if form.steps:
-            return norm_in_steps(xs[0], op, weights)
+            in_steps = norm_in_steps if op.traits().norm else dora_in_steps
+            return in_steps(torch, op, weights, *xs, autocast=BY_NAME.get(form.autocast))
         if form.casts == FIRST:
             xs = (xs[0].to(weights["weight"].dtype), *xs[1:])
         elif form.casts == TO_SECOND:
@@ -233,7 +242,7 @@ def packed_product(x: Any, out: int, bias: Any, computed: DType, *, keeps: bool 
     return product.to(x.dtype)
 
 
-def norm_in_steps(x: Any, op: Any, weights: dict[str, Any]) -> Any:
+def norm_in_steps(_: Any, op: Any, weights: dict[str, Any], x: Any, **__: Any) -> Any:
     """RMSNorm of transformers: in fp32 up to the gain, which is multiplied in the type of x."""
     wide = x.float()
     normalized = wide * (wide.pow(2).mean(-1, keepdim=True) + op.eps).rsqrt()
@@ -242,3 +251,23 @@ def norm_in_steps(x: Any, op: Any, weights: dict[str, Any]) -> Any:
     if op.offset:  # Gemma multiplies in fp32
         return (normalized * (weights["weight"].float() + op.offset)).to(x.dtype)
     return weights["weight"] * normalized.to(x.dtype)
+
+
+def dora_in_steps(torch: Any, op: Any, weights: dict[str, Any], y: Any, *more: Any, autocast: Any) -> Any:
+    """DoRA of peft: what it adds, in the type of adapters, and the sum in that of y."""
+    return (y + _of_dora(torch, op, weights["weight"], autocast, y, *more)).to(y.dtype)
+
+
+def _of_dora(torch: Any, op: Any, m: Any, autocast: Any, y: Any, low: Any, *more: Any) -> Any:
+    """DoraLinearLayer.forward of peft: B A is made of a unit matrix.
+
+    It lives on, as x and W do in the type of adapters; without autocast the backward keeps that x.
+    """
+    w, a, b, *bias = more
+    (out, width), wide = w.shape, w.to(a.dtype)
+    _x = launch("empty", [], (*y.shape[:-1], width), a.dtype) if autocast else None
+    unit = launch("eye", [], (width, width), a.dtype).to(autocast or a.dtype)
+    narrow = launch("mm", [unit, a], (width, a.shape[0]), unit.dtype)
+    delta = launch("mm", [narrow, b], (width, out), unit.dtype).to(a.dtype).T
+    scale = m / torch.linalg.norm(wide + op.factor * delta, dim=1)
+    return (scale - 1) * (y - bias[0] if bias else y) + scale * low * op.factor

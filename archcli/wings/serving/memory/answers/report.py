@@ -258,7 +258,9 @@ def _notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -> I
     if question.settings.phase == "train" and question.settings.trainer is None and question.model.lora:
         yield PEFT
     if question.settings.trainer is not None:
-        yield from question.settings.trainer.not_compared(question.answer().largest.traced.rows)
+        yield from question.settings.trainer.not_compared(
+            question.model, question.answer().largest.traced.rows
+        )
     if "towers" in totals:
         from archcli.wings.serving.memory.answers.beside_towers import tower_notes  # of towers alone
 

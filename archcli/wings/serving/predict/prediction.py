@@ -183,7 +183,7 @@ def _predict_text(
         fsum(card.clock.rates.peak(settings.dtype) for card in device.unlike or (device,) * plan.devices),
         device.origin(settings) if has_constants else None,
         (
-            *(_of_compiled(planned, rows, plan, has_constants=has_constants) if compiled else ()),
+            *(_of_compiled(rows, times, plan) if compiled else ()),
             *([OF_FUSED] if has_constants and settings.phase == "train" and not compiled else ()),
             *_not_modelled(rows, times),
         ),
@@ -364,20 +364,18 @@ def _passes(settings: MemorySettings, plan: Plan) -> int:
     return plan.dp * plan.micro_batches_of(settings) if settings.phase == "train" else 1
 
 
-def _of_compiled(
-    planned: PlannedPass, rows: Iterable[PredictedRow], plan: Plan, *, has_constants: bool
-) -> Iterator[str]:
+def _of_compiled(rows: Iterable[PredictedRow], times: RankTimes, plan: Plan) -> Iterator[str]:
     """What the figures of a compiled pass leave out."""
-    if has_constants:
+    if times.device.has_constants(times.settings.dtype):
         yield OF_SINGLE_KERNELS
     yield OF_LOOPS
     if plan.pp > 1:
         yield OF_CUTS
     if any(row.op_class == TimeClass.ROUTING for row in rows):
         yield OF_EXPERTS
-    if any(part.scans for row in planned.rows for part in row.op.parts(*row.inputs)):
+    if any(part.scans for row in times.rank.planned.rows for part in row.op.parts(*row.inputs)):
         yield OF_SCANS
-    if planned.request.phase == "train":
+    if times.settings.phase == "train":
         yield OF_RECOMPUTED
 
 

@@ -62,7 +62,7 @@ class TrainerOptions:
     def filled(self, usual: str, model: Model | None = None) -> dict[str, Any]:
         """What is left out, with a `usual` dtype, as the trainer or the method has it."""
         options = {"dtype": usual, **self.usual(model)}
-        return {name: options[name] for name in options if getattr(self, name, "") is None}
+        return {name: options[name] for name in options if vars(self).get(name, "") is None}
 
     def with_arguments(self, report: Report, question: MemoryQuestion, *, said_too: bool) -> Report:
         """The report with what was asked, and what fits, in the words of the trainer.

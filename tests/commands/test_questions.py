@@ -17,6 +17,7 @@ from archcli.plugins import imported
 from archcli.wings.serving.api.memory import MemoryOptions
 from archcli.wings.serving.api.plan_options import PlanOptions
 from archcli.wings.serving.api.predict import PredictOptions
+from archcli.wings.serving.api.programs.trainer import USUAL
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.predict.answers.question import PredictSettings
@@ -94,6 +95,7 @@ def test_a_signature_that_is_written_out_is_that_of_its_record(function, record,
 )
 def test_what_is_left_out_is_the_same_for_whoever_asks(question, record, others):
     usual = {field.name: field.default for field in fields(question)}
+    usual |= {name: value for name, value in USUAL.items() if usual.get(name, "") is None}
     for field in fields(record):
         if field.name not in others:
             assert usual[field.name] == field.default

@@ -34,7 +34,7 @@ MEANINGS = {
     "zero": "stages of ZeRO by which it shares a model; left out, it is known of one device",
     "outputs": "held: logits live until the next step has its own",
     "reserved": "what torch's allocator was seen to reserve beyond the count, as a share of it",
-    "compared": "families whose peaks equal its own to the byte",
+    "compared": "models whose peaks were compared with those of its runs",
     "usual": "options of archcli that it sets where they are left out",
     "arguments": "its own names of what archcli asks",
 }

@@ -151,7 +151,7 @@ class Trainer:
         if model.lora.dora and self.norms == STEPS and (packed or model.lora.dropout):
             what = f"what {self.title} holds for DoRA beside packed weights, or with a dropout, is not known"
             raise ArchError(what, "--method dora of weights in 16 bits, or --method qlora")
-        if packed is not None and packed.format not in PACKED_BY_BITSANDBYTES and self.rest:
+        if packed is not None and packed.format not in PACKED_BY_BITSANDBYTES:
             what = f"what {self.title} holds beside weights in {model.stored_as or 'a form of their own'}"
             raise ArchError(f"{what} is not known", f"--dtype {either(PACKED_BY_BITSANDBYTES)}")
 

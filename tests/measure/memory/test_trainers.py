@@ -32,7 +32,8 @@ def stepped(row):
     overrides += {"qlora": ["quantization=nf4-double"], "dora": ["lora.dora=true"]}.get(row["method"], [])
     loaded = archcli.load(next(FAMILIES.rglob(f"{row['family']}.json")), overrides=overrides)
     # of either type of 16 bits
-    trainer = replace(trainer_named("peft"), autocast=row["autocast"] and "bf16", outputs="")
+    named_trainer = trainer_named("transformers" if row["autocast"] else "peft")
+    trainer = replace(named_trainer, autocast=row["autocast"] and "bf16", outputs="")
     options = {"dtype": row["dtype"], "recompute": row["recompute"], "grad_accum": int(row["grad_accum"])}
     sizes = {"phase": "train", "batch_size": BATCH, "seq_len": TOKENS, "backend": "cpu"}
     settings = MemorySettings(**sizes, optimizer="adamw", trainer=trainer, **options)
@@ -263,7 +264,7 @@ def test_a_loss_by_a_kernel_keeps_no_copy_in_fp32():
     ("options", "what"),
     [
         ({"trainer": "nothing"}, "no trainer 'nothing'"),
-        ({"trainer": "transformers", "method": "qlora"}, "has no method qlora"),
+        ({"trainer": "nanogpt", "method": "qlora"}, "has no method qlora"),
         ({"trainer": "peft", "phase": "serve"}, "is of training"),
         ({"method": "lora", "phase": "prefill"}, "is of training"),
         ({"trainer": "peft", "dp": 2}, "is known of one device"),
@@ -295,7 +296,7 @@ def test_a_trainer_that_is_not_known_names_the_nearest(name, nearest):
 def test_adapters_are_of_peft():
     loaded = archcli.load("qwen2.5-0.5b", overrides=["lora.rank=4"])
     with pytest.raises(archcli.ArchError, match="trains no adapters"):
-        archcli.count_memory(loaded, "train", trainer="transformers")
+        archcli.count_memory(loaded, "train", trainer="nanogpt")
 
 
 def test_dora_of_experts_is_refused():

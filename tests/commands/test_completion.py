@@ -103,7 +103,10 @@ CASES = [
         ["profile", "gpt2", "--vs", "norm.kind=rmsnorm,comp"],
         ["norm.kind=rmsnorm,compile=false", "norm.kind=rmsnorm,compile=true"],
     ),
-    (["fit", "gpt2", "--offload", ""], ["auto", "experts", "experts:", "layers:"]),
+    (
+        ["memory", "gpt2", "--offload", ""],
+        ["activations", "all", "auto", "experts", "experts:", "layers:", "optimizer", "parameters"],
+    ),
     (["memory", "gpt2", "--recompute", "la"], ["layer", "layers.*.ffn"]),
     (["memory", "gpt2", "--loss", "c"], ["chunked:"]),
     (["memory", "gpt2", "--optimizer", "adamw-m"], ["adamw-mixed", "adamw-mixed-fused"]),

@@ -22,7 +22,7 @@ def test_agreement_ends_with_0(cli):
 def test_what_is_compared(cli):
     report = json.loads(cli("verify", *SMALL, "-b", "2", "--json").out)
     assert report["inputs"]["memory"] is True
-    assert (report["inputs"]["dtype"], report["inputs"]["attention"]) == ("bf16", "flash")
+    assert (report["inputs"]["dtype"], report["inputs"]["attention"]) == ("bf16", "sdpa")
     peaks = [row["what"] for row in report["rows"] if row["witness"].startswith("live")]
     assert peaks == [
         f"peak of a {what} beyond the weights, bytes" for what in ("training step", "prefill", "decode")

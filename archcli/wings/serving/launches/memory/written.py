@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
 from archcli.arith import Shape
@@ -124,12 +123,24 @@ class Written(Op):
     """An operation in the form of a trainer's code."""
 
     follows_run: ClassVar[bool] = True
-    # as the operation is; routed experts run a grouped one as one, which torch.autocast leaves as it is
-    grouped = property(attrgetter("op.grouped"))
-    passes_gradient = property(attrgetter("op.passes_gradient"))
-    sums_bias = property(attrgetter("op.sums_bias"))
     op: Op
     form: Form
+
+    # as the operation is; routed experts run a grouped one as one, which torch.autocast leaves as it is
+    @property
+    def grouped(self) -> bool:  # type: ignore[override]
+        """Whether the operation runs all experts of a mixture at once."""
+        return self.op.grouped
+
+    @property
+    def passes_gradient(self) -> bool:  # type: ignore[override]
+        """Whether the operation's gradient is handed on as it is."""
+        return self.op.passes_gradient
+
+    @property
+    def sums_bias(self) -> bool:  # type: ignore[override]
+        """Whether the operation's backward sums up a bias."""
+        return self.op.sums_bias
 
     @property
     def name(self) -> str:  # type: ignore[override]

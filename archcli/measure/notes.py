@@ -8,6 +8,7 @@ from typing import Any
 
 from archcli.arith import Number, rounded
 from archcli.errors import ArchError
+from archcli.graph import Row
 from archcli.measure.passes import count_pass, shape_pass
 from archcli.measure.report import Column, Table
 from archcli.modules import Model, settings
@@ -67,9 +68,8 @@ def unfused_notes(model: Model) -> Iterator[str]:
         )
 
 
-def flex_notes(model: Model, request: Request) -> Iterator[str]:
+def flex_notes(rows: Iterable[Row]) -> Iterator[str]:
     """A note that names the attention which trainers run by FlexAttention, and archcli's modules do not."""
-    rows = shape_pass(model, request).rows
     paths = dict.fromkeys(folded_path(row.path) for row in rows if row.op.needs_flex(*row.inputs))
     if paths:
         yield (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from weakref import WeakValueDictionary
@@ -12,6 +12,7 @@ from archcli.errors import ArchError
 from archcli.graph import Row, Tensor, tree_map
 from archcli.graph.count_tape import Abstract
 from archcli.graph.kept import INT64, Execution
+from archcli.measure.passes import shape_pass
 from archcli.modules import Model
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.forms import formed
@@ -146,6 +147,10 @@ class TracedModel:
         """A part of the model, such as a stage."""
         passes = self.passed(("part", key), Passes)
         return self.once(key, lambda: TracedModel(make(), passes))
+
+    def trained_rows(self, request: Request) -> Sequence[Row]:
+        """The rows of a training step, which are counted once."""
+        return self.once("trained rows", lambda: shape_pass(self.model, request).rows)
 
     def share(self, plan: Plan, rank: int) -> TracedModel:
         """The share of a rank; the first rank's, traced once, where both are equal."""

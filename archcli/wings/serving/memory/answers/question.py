@@ -330,7 +330,7 @@ def question_notes(question: MemoryQuestion) -> Iterator[str]:
     yield from source_notes(model, settings.source_len)
     yield from broken_notes(model)
     if settings.execution().flex:
-        yield from flex_notes(model, settings.request(model))
+        yield from flex_notes(question.traced.trained_rows(settings.request(model)))
     if settings.phase in CACHING and model.caches:
         yield from _of_engine(question)
     if settings.phase == "train" and model.output_head is None:

@@ -13,7 +13,6 @@ from typing import Any
 from archcli.arith import Number, minimum, prod, to_bytes
 from archcli.errors import ArchError
 from archcli.graph import OpClass, Row, Tensor, tree_map
-from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import packed_parts, weight_bytes
 from archcli.modules import Model
 from archcli.modules.models.layers import layer_count
@@ -115,8 +114,7 @@ def _trace(model: Model, settings: MemorySettings) -> TracedPass:
 
 def held_alone(model: Model, settings: MemorySettings, known: TracedModel | None = None) -> Held:
     """The bytes on a device that trains the model alone."""
-    known = known or TracedModel(model)
-    rows = known.once("trained rows", lambda: shape_pass(model, settings.request(model)).rows)
+    rows = (known or TracedModel(model)).trained_rows(settings.request(model))
     summed = settings.gradient_width
     tensors = tuple(trained_tensors(rows, int(settings.trained_width), summed))
     gradients = sum((tensor.elements * summed * tensor.count for tensor in tensors), 0)

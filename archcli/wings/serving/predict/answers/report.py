@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from archcli.errors import ArchError
 from archcli.graph import Row
 from archcli.measure.notes import context_notes, flex_notes, media_records, source_notes
-from archcli.measure.passes import count_pass
+from archcli.measure.passes import count_pass, shape_pass
 from archcli.measure.report import LateTables, Report, Table
 from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules.spec.request import Request
@@ -274,7 +274,7 @@ def _notes(
     yield from context_notes(model, settings.past + settings.tokens(model) + question.new_tokens)
     yield from source_notes(model, settings.source_len)
     if settings.execution().flex:
-        yield from flex_notes(model, settings.request(model))
+        yield from flex_notes(shape_pass(model, settings.request(model)).rows)
     if question.plan.devices < device.n_devices:
         yield f"This plan uses {question.plan.devices:,} of {device.n_devices:,} devices."
     yield from idle_replicas(settings, question.plan)

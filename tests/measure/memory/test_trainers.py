@@ -211,6 +211,14 @@ def test_predict_takes_what_a_trainer_sets():
     assert any("its times are those of archcli's modules" in note for note in times.notes)
 
 
+def test_predict_counts_both_answers_of_an_example():
+    asked_of = {"phase": "train", "seq_len": 1024, "method": "lora"}
+    pairs = archcli.predict("qwen2.5-0.5b", "h100-sxm", trainer="trl-dpo", **asked_of)
+    two = archcli.predict("qwen2.5-0.5b", "h100-sxm", trainer="trl", batch_size=2, **asked_of)
+    assert pairs.totals["time_s"] == two.totals["time_s"]
+    assert "The pass of the reference model is not timed." in pairs.notes
+
+
 def test_the_words_of_a_trainer():
     asked_of = {"method": "qlora", "device": "rtx-4080", "seq_len": 1024, "fit": "batch"}
     report = archcli.count_memory("qwen2.5-0.5b", "train", trainer="trl", command=True, **asked_of)

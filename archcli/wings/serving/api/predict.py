@@ -136,6 +136,7 @@ FitOption = Annotated[FitTime | None, Option("Find the fastest plan that fits in
 
 
 OF_TRAINER = "What {} sets and holds is counted; its times are those of archcli's modules."
+OF_REFERENCE = "The pass of the reference model is not timed."
 
 
 @dataclass(frozen=True)
@@ -184,10 +185,10 @@ class PredictOptions(NetworkOptions, OffloadOptions, PlanOptions, MediaOptions, 
         if self.past is not None and self.phase not in {"decode", "prefill"}:
             what = f"--past applies to decode and prefill only, and the phase is {self.phase}"
             raise ArchError(what, "state the tokens of a sequence: --seq-len")
-        said = replace(self, **self.filled("bf16", model))
+        said, trainer = replace(self, **self.filled("bf16", model)), self.chosen_trainer(self.phase)
         return MemorySettings(
             phase=self.phase,
-            batch_size=self.batch_size,
+            batch_size=self.batch_size * (1 if trainer is None else trainer.sequences),
             # in decoding MemorySettings calls the tokens of the cache seq_len
             seq_len=self.past if decodes and self.past is not None else self.seq_len,
             past=0 if decodes else self.past or 0,
@@ -201,7 +202,7 @@ class PredictOptions(NetworkOptions, OffloadOptions, PlanOptions, MediaOptions, 
             loss=self.usual(model)["loss"],
             gradients=said.gradients,
             media=self.media,
-            trainer=self.chosen_trainer(self.phase),
+            trainer=trainer,
         )
 
     def beyond(self) -> PredictSettings:
@@ -217,10 +218,10 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     machines = Machines.of(asking.nodes, asking.network)
     known = known_device(asking.device, asking.calibrate, machines, asking.free)
     usual = known.timed.memory.usual_dtype
-    trains, model = asking.phase == "train", with_method(loaded, asking.method)
-    asking = replace(asking, **asking.filled(usual, model)) if trains else asking
-    model = as_asked(model, asking.dtype, trains=trains)
-    model, settings = replace(asking, dtype=asking.dtype or usual).settings(model).stored(model, usual)
+    model = with_method(loaded, asking.method)
+    dtype = asking.dtype or asking.usual(model).get("dtype")
+    model = as_asked(model, dtype, trains=asking.phase == "train")
+    model, settings = replace(asking, dtype=dtype or usual).settings(model).stored(model, usual)
     settings, options, device = _run_by_engine(model, asking, settings, known)
     model, settings = with_adapters(model, settings, asking.adapters)
     model = as_converted(model, (settings.engine or NO_ENGINE).name)
@@ -302,6 +303,7 @@ def predict_report(subject: Subject, question: PredictQuestion, options: Predict
     notes = [*version_notes(engine, memory.model, memory.settings.cache_dtype, device)]
     if memory.settings.trainer is not None:
         notes.append(OF_TRAINER.format(memory.settings.trainer.title))
+        notes += [OF_REFERENCE] * bool(memory.settings.trainer.reference)
     report = replace(report, notes=(*options.method_notes(memory), *report.notes, *notes))
     return subject.named(with_commands(report, "predict", subject, options), options)
 

@@ -12,12 +12,10 @@ from archcli.errors import ArchError
 from archcli.measure.kvcache.engine import CACHING, NO_ENGINE, InferenceEngine
 from archcli.modules import Model
 from archcli.modules.adapters.lora import EVERY, LoRA
-from archcli.wings.serving.launches.memory.trainer import RANK
+from archcli.wings.serving.launches.memory.trainer import USUAL_LORA
 from archcli.wings.serving.memory.reserved.reserves import reserves_of
 from archcli.wings.serving.memory.settings import MemorySettings
 
-USUAL = LoRA(rank=RANK, targets=(EVERY,))
-"""The adapters of a model that states none."""
 PACKED = (("q", "k", "v"), ("gate", "up"))
 """Projections that engines have in one matrix, and so in one slot."""
 
@@ -34,7 +32,7 @@ def with_adapters(
     if settings.phase not in CACHING:
         what = f"--adapters serves several at once, and the phase is {settings.phase}, which runs one"
         raise ArchError(what, "--phase serve, or --set lora.rank=16 in its place")
-    engine, lora = replace(settings.engine or NO_ENGINE, adapters=adapters), model.lora or USUAL
+    engine, lora = replace(settings.engine or NO_ENGINE, adapters=adapters), model.lora or USUAL_LORA
     if lora.saved:
         what = "lora.saved has copies of whole weights, which adapters that share a batch do not have"
         raise ArchError(what, "leave lora.saved out")

@@ -14,7 +14,8 @@ from archcli.wings.serving.devices.engines import trainers as names_of_trainers
 
 CONVENTION = (
     "What a program that trains holds otherwise than archcli's modules, by its own source; its version is "
-    "the one that was read. `--trainer` of memory takes a name; `none` is the model as archcli builds it."
+    "the one that was read. `--trainer` of memory and predict takes a name; `none` is the model as archcli "
+    "builds it."
 )
 MEANINGS = {
     "methods": "what --method may ask for",

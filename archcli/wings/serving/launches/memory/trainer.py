@@ -32,8 +32,8 @@ METHODS = (FULL, LORA, QLORA, DORA)
 """Methods of training: of all weights, of adapters, these beside packed weights, and with magnitudes."""
 PACKED_BY_BITSANDBYTES = ("nf4", "nf4-double")
 """Formats of packed weights that a trainer's products were compared with."""
-RANK = 16
-"""The rank of adapters where none is stated."""
+USUAL_LORA = LoRA(rank=16, targets=(EVERY,))
+"""The adapters of a model that states none."""
 HELD, STEPS, KEPT, FUSED, SHARED, FLEX = "held", "steps", "kept", "fused", "shared by torch", "flex"
 """Values of the facts `outputs`, `norms`, `packed_inputs`, `projections` and `attention`."""
 ALWAYS = ("batch_size", "rank", "seq_len")
@@ -213,7 +213,7 @@ def with_method(model: Model, method: str | None) -> Model:
         raise ArchError("the method full trains all weights, and the model has adapters", "leave lora out")
     if method not in {LORA, QLORA, DORA}:
         return model
-    lora = model.lora or LoRA(rank=RANK, targets=(EVERY,))
+    lora = model.lora or USUAL_LORA
     if method == DORA:
         lora = lora.replace(dora=True)
         for conflict in lora.check_model(model):

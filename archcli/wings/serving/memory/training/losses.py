@@ -125,7 +125,7 @@ def parse_loss(text: str) -> LossForm:
         return LossForm(text)
     pieces = PIECES.fullmatch(text)
     if pieces is None:
-        hint = "plain, kernel, fused, chunked:N with N chunks of the tokens, or sliced:N with N tokens each"
+        hint = "plain, kernel, fused, chunked:N in N chunks, sliced:N of N tokens or tiled:N of N words"
         raise ArchError(f"no loss {quote(text)}", hint)
     return LossForm(pieces[1], int(pieces[2]))
 

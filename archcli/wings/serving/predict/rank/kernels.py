@@ -161,9 +161,10 @@ def update_kernel(planned: PlannedPass, settings: MemorySettings, plan: Plan, st
     masters = optimizer(settings.optimizer).has_masters
     # the gradients of masters lie in RAM in fp32
     summed = FP32 if masters and settings.offloads("optimizer") else int(planned.gradient_width)
-    weights, gradients = numbers * int(planned.width), numbers * summed
+    width = int(settings.trained_width)
+    weights, gradients = numbers * width, numbers * summed
     # a master weight is part of the state, and the weight is a copy of it
-    copied = masters and planned.width < FP32
+    copied = masters and width < FP32
     read = gradients + state + (0 if copied else weights)
     return _moving("update", read, state + weights, settings.dtype)
 

@@ -239,14 +239,18 @@ def in_ram_bytes(
 
     A tied one is on the device as well where that `has_head`.
     """
-    engine = settings.engine or ANY_ENGINE
+    engine, known = settings.engine or ANY_ENGINE, known or TracedModel(model)
     groups = {IN_RAM[part] for part in engine.in_ram}
     if not groups:
         return 0
-    rows = weight_rows(model, known or TracedModel(model))
-    if has_head and not any(row.weights for row in rows if row.group == "lm_head"):
-        groups -= {"embedding"}
-    return weight_bytes(model, [row for row in rows if row.group in groups], settings.dtype)
+
+    def count() -> int:
+        rows = weight_rows(model, known)
+        tied = has_head and not any(row.weights for row in rows if row.group == "lm_head")
+        lying = groups - {"embedding"} if tied else groups
+        return weight_bytes(model, [row for row in rows if row.group in lying], settings.dtype)
+
+    return known.once(("in RAM", engine.in_ram, has_head, settings.dtype), count)
 
 
 def _allocated(model: Model, settings: MemorySettings, last: TracedPass, known: TracedModel) -> Number:

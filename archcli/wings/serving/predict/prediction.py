@@ -18,9 +18,16 @@ from archcli.wings.serving.memory.offload import Offload
 from archcli.wings.serving.memory.pipeline import Stage
 from archcli.wings.serving.memory.plan import ONE_DEVICE, Plan
 from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.traced import TracedModel
 from archcli.wings.serving.predict.communication.collective import Exposed
 from archcli.wings.serving.predict.constants import Bound, Origin
-from archcli.wings.serving.predict.rank.kernels import NO_CHANGE, CacheUse, compiled_runs, rank_kernels
+from archcli.wings.serving.predict.rank.kernels import (
+    NO_CHANGE,
+    CacheUse,
+    RankKernels,
+    compiled_runs,
+    rank_kernels,
+)
 from archcli.wings.serving.predict.rank.planned import PlannedPass, asked_pass, planned_pass
 from archcli.wings.serving.predict.rank.rank_times import RankTimes, TimingDevice
 from archcli.wings.serving.predict.rank.rows import HOST, PredictedRow, bus_row, rows_of_stage, waits
@@ -113,14 +120,15 @@ def predict_pass(
     use: CacheUse = NO_CHANGE,
     *,
     compiled: bool = False,
+    known: TracedModel | None = None,
 ) -> Prediction:
     """Predict a prefill, a decoded token of each sequence, or a training step, eager or compiled.
 
-    With images or sounds the towers run before the language model. Raises ArchError for a plan that the model
-    cannot have, an operation whose kernels are not known, and a device that states no peak of the dtype or no
+    With images or sounds the towers run before the language model. `known` keeps the kernels of the model for
+    questions about other devices. Raises ArchError for a plan that the model cannot have, an operation whose kernels are not known, and a device that states no peak of the dtype or no
     rate of a link that the plan needs.
     """
-    of_text = _predict_text(model, settings, device, plan, use, compiled=compiled)
+    of_text = _predict_text(model, settings, device, plan, use, compiled=compiled, known=known)
     if not (model.towers and settings.media):
         return of_text
     from archcli.wings.serving.predict.rank.tower_times import tower_times  # of towers alone
@@ -155,13 +163,19 @@ def _predict_text(
     use: CacheUse = NO_CHANGE,
     *,
     compiled: bool = False,
+    known: TracedModel | None = None,
 ) -> Prediction:
     """The pass of the language model alone, over the tokens of its media too."""
     plan.check(model, settings)
-    has_constants = device.has_constants(settings.dtype)
-    planned = planned_pass(model, settings, traced_plan(plan, settings, device))
-    runs = compiled_runs(planned, settings) if compiled else None
-    times = RankTimes(rank_kernels(planned, settings, plan, use, runs), device, settings)
+    has_constants, traced = device.has_constants(settings.dtype), traced_plan(plan, settings, device)
+
+    def kernels() -> RankKernels:
+        planned = planned_pass(model, settings, traced)
+        return rank_kernels(planned, settings, plan, use, compiled_runs(planned, settings) if compiled else None)
+
+    key = "kernels of a rank", settings, plan, traced, use, compiled
+    rank = kernels() if known is None or known.model is not model else known.once(key, kernels)
+    planned, times = rank.planned, RankTimes(rank, device, settings)
     device = times.device
     step, rows, executed = _run(times, plan, model)
     if _fills_stages(plan, settings) and has_constants:

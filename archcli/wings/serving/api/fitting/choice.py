@@ -64,7 +64,8 @@ class Choice:
 
     def at(self, tokens: int) -> MemoryQuestion:
         """The question at a context; several devices share the model by the usual plan."""
-        changed = self.question.changed(seq_len=tokens)
+        question = self.question
+        changed = question if question.settings.seq_len == tokens else question.changed(seq_len=tokens)
         if self.device.n_devices == 1:
             return changed
         return replace(changed, plan=usual_plan(changed, self.device.n_devices))
@@ -144,7 +145,10 @@ class Choice:
     @property
     def speed_at(self) -> int:
         """Tokens in the cache at which the speed is given: --context, else 2048."""
-        return min(self.fit.context or AT, self.context or AT)
+        usual = self.fit.context or AT
+        if not usual % self.engine.cache_block and usual <= self.fit.longest and self.holds(usual):
+            return usual  # the longest context is no shorter
+        return min(usual, self.context or AT)
 
     @cached_property
     def speed(self) -> Record:

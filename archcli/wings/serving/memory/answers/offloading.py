@@ -7,21 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 from archcli.errors import ArchError
-from archcli.measure.passes import shape_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import layer_count
 from archcli.modules.spec.base import Spec, find
 from archcli.units import binary_bytes
 from archcli.wings.serving.memory.answers.fit import narrowed
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.inference import weight_rows
 from archcli.wings.serving.memory.offload import GIB, HostMemory, Offload
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.traced import TracedModel
 
 
 def has_experts(model: Model) -> bool:
     """Whether a model has routed experts."""
-    return any(row.experts is not None for row in shape_pass(model).rows)
+    return any(row.experts is not None for row in weight_rows(model, TracedModel(model)))
 
 
 def of_model(model: Model) -> str:

@@ -187,7 +187,7 @@ class PredictQuestion:
         if self.phase == "prefill" and timing.chunk is not None:
             one_pass = predict_prompt(*arguments)
         else:
-            one_pass = predict_pass(*arguments, compiled=compiled)
+            one_pass = predict_pass(*arguments, compiled=compiled, known=self.known)
         with_overhead = one_pass._replace(seconds=with_engine(one_pass.seconds, engine, self._timed))
         return PredictAnswer(self._of_peak(with_overhead))
 

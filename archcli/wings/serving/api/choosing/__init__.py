@@ -1,0 +1,1 @@
+"""Which devices to choose for a model: all devices, counts, formats and engines at once."""

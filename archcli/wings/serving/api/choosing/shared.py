@@ -1,0 +1,146 @@
+"""The questions of one model about many devices, which are put together once for devices that run alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from functools import cache, cached_property
+from typing import Any, TypeVar
+
+from archcli.api.asking.subject import Subject
+from archcli.errors import ArchError
+from archcli.measure.kvcache.engine import NO_ENGINE
+from archcli.modules import Model
+from archcli.modules.stored.formats import NATIVE
+from archcli.wings.serving.api.engine import engine_of, share_of
+from archcli.wings.serving.api.fitting.choice import Formats
+from archcli.wings.serving.api.fitting.fit_question import FitQuestion
+from archcli.wings.serving.api.fitting.question import FitOptions
+from archcli.wings.serving.api.known_device.known import KnownDevice, known_device
+from archcli.wings.serving.devices.engines import engines, load_engine, runs_on
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.plan import DeviceMemory
+from archcli.wings.serving.memory.traced import TracedModel
+from archcli.wings.serving.predict.answers.question import PredictQuestion
+from archcli.wings.serving.predict.constants import PEAKS
+
+Q = TypeVar("Q", MemoryQuestion, PredictQuestion)
+MULTIPLIED = sorted({product.needed for product in NATIVE.values()})
+"""Types of packed numbers that devices multiply, which some programs need."""
+Key = tuple[Hashable, ...]
+
+
+def runs_as(device: DeviceMemory, maker: str, engine: str | None) -> Key:
+    """What of a device decides how programs run on it; its name, bytes and rates do not."""
+    figures = device.figures
+    peaks = None if figures is None else tuple(figures.isdisjoint(PEAKS[dtype]) for dtype in MULTIPLIED)
+    kinds = device.family, device.stated, device.of_servers, device.usual_dtype, maker
+    return *kinds, peaks, _platform(device.platform), _engines_by_memory(device.memory_bytes, engine)
+
+
+@cache
+def _engines_by_memory(memory_bytes: int, engine: str | None) -> Key:
+    """The engines as they run with so much memory; of shares of it, only those of the engine in question."""
+    shares = {name for name in engines() if isinstance(load_engine(name).get("indexer_scores"), float)}
+    return tuple(engine_of(name, memory_bytes) for name in engines() if name == engine or name not in shares)
+
+
+@cache
+def _platform(platform: str) -> Key:
+    """Which engines run on a platform, and in which formats and caches."""
+    places = ((name, ("", *load_engine(name).get("formats_on", {}))) for name in engines())
+    return tuple(runs_on(name, platform, what) for name, forms in places for what in forms)
+
+
+def is_stored_alike(model: Model, further: Model) -> bool:
+    """Whether two models of one source hold their weights in one form."""
+    return all(value is vars(further)[name] or value == vars(further)[name] for name, value in vars(model).items())
+
+
+class SharedQuestions:
+    """The questions of `archcli fit` about one model and many devices.
+
+    Devices on which programs run alike share a question, and with it the model as each program holds it, its
+    traced passes and the bytes of its formats; only the device of the question is another.
+    """
+
+    def __init__(self, options: FitOptions, subject: Subject) -> None:
+        self.options, self.subject = options, subject
+        self._made: dict[Key, Any] = {}
+        self._models: list[TracedModel] = []
+        self._by_bytes: dict[Key, list[tuple[int, str]]] = {}
+
+    def formats(self, device: str) -> Formats:
+        """The formats of the model on `[N×]NAME`. Raises ArchError as `archcli fit` of that device."""
+        known = known_device(device)
+        # of one device: several share a model by a plan, which is chosen for each context
+        fit = replace(self.options, device=known.budget.name).question(self.subject)
+        alike = runs_as(known.memory, known.maker, self.options.engine)
+
+        def memory(**changes: Any) -> MemoryQuestion:
+            if fit.ram_bytes and "offload" not in changes:
+                return fit.memory(**changes)  # layers in RAM are chosen for the device
+            question = self._shared(("memory", *alike), changes, fit.memory)
+            taken = share_of(known.memory, question.settings.engine, self.options.utilization)
+            return replace(question, device=taken)
+
+        def predict(**changes: Any) -> PredictQuestion:
+            if fit.ram_bytes:
+                return fit.predict(**changes)
+            question = self._shared(("predict", *alike), changes, fit.predict)
+            engine, chunk = question.settings.engine or NO_ENGINE, question.options.chunk
+            device = known.run_by(engine, self.options.utilization, question.model, chunk)
+            return replace(question, device=device)
+
+        shared = replace(fit, memory=memory, predict=predict)
+        return SharedFormats(shared, self._by_bytes, alike)
+
+    def _shared(self, alike: Key, changes: Mapping[str, Any], make: Callable[..., Q]) -> Q:
+        """The question that was made for such a device, or the error that it raised."""
+        tokens, changes = changes["seq_len"], {k: v for k, v in changes.items() if k != "seq_len"}
+        form = *alike, *sorted(changes.items())
+        if form not in self._made:
+            self._made[form] = self._first(make, seq_len=tokens, **changes)
+        made = self._made[form]
+        if isinstance(made, ArchError):
+            raise made
+        if (form, tokens) not in self._made:
+            self._made[form, tokens] = made.changed(seq_len=tokens)
+        shared: Q = self._made[form, tokens]
+        return shared
+
+    def _first(self, make: Callable[..., Q], **changes: Any) -> Q | ArchError:
+        try:
+            question = make(**changes)
+        except ArchError as error:
+            return error
+        known = self._known(question.model)
+        return replace(question, model=known.model, known=known)
+
+    def _known(self, model: Model) -> TracedModel:
+        """The model with its traced passes, the same for all questions about weights stored so."""
+        alike = (known for known in self._models if is_stored_alike(known.model, model))
+        known = next(alike, None)
+        if known is None:
+            known = TracedModel(model)
+            self._models.append(known)
+        return known
+
+    def _timed(self, known: KnownDevice, question: PredictQuestion) -> Any:
+        engine = question.settings.engine or NO_ENGINE
+        return known.run_by(engine, self.options.utilization, question.model, question.options.chunk)
+
+
+class SharedFormats(Formats):
+    """The formats of a model on a device, whose bytes are counted once for devices that run alike."""
+
+    def __init__(self, fit: FitQuestion, counted: dict[Key, list[tuple[int, str]]], alike: Key) -> None:
+        self._counted, self._alike = counted, alike
+        super().__init__(fit)
+
+    @cached_property
+    def by_bytes(self) -> list[tuple[int, str]]:
+        """(bytes of all weights, format), the largest first, begun by the published one."""
+        if self._alike not in self._counted:
+            self._counted[self._alike] = super().by_bytes
+        return self._counted[self._alike]

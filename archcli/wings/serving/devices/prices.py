@@ -79,8 +79,9 @@ class Offer(NamedTuple):
 
     def of(self, count: int) -> Price:
         """The price of at least `count` devices: whole instances are paid."""
-        packs = ceil(count / self.number)
-        where = self.price.where if self.number == 1 else f"{self.price.where}, {packs} x {self.named}"
+        packs, where = ceil(count / self.number), self.price.where
+        if self.number > 1:
+            where += f", {f'{packs} x ' if packs > 1 else ''}{self.named}"
         return replace(self.price, amount=packs * self.price.amount, where=where, count=count)
 
 
@@ -109,6 +110,10 @@ class PriceBook(NamedTuple):
         return min(known, key=lambda price: price.amount, default=None)
 
     def _of_device(self, device_name: str) -> list[Offer]:
+        """The offers of a device, or of that instance alone."""
+        if instance := instance_of(device_name):
+            offers = self.offers.get(instance.device, ())
+            return [offer for offer in offers if offer.named.lower() == device_name.lower()]
         if not is_listed_name(device_name):
             return []
         name, memory_gb, _ = device_named(device_name)

@@ -13,7 +13,7 @@ from archcli.units import parse_count
 # docstring stands here or in wing.json too (a test compares them), so that the list of subcommands is printed
 # without importing any.
 GROUPS = {
-    "Ask": ("fit",),
+    "Ask": ("fit", "choose"),
     "Count": ("params", "flops", "kvcache", "memory", "predict", "compare"),
     "Design": ("sweep", "scale"),
     "Judge": ("check", "rules", "rule"),
@@ -74,9 +74,10 @@ COMMANDS_MEANT = {
     **dict.fromkeys(("engine", "servers", "runtimes"), "engines"),
     **dict.fromkeys(("trainer", "finetune", "frameworks"), "trainers"),
     **dict.fromkeys(("formula", "derive"), "explain"),
-    **dict.fromkeys(("fits", "recommend", "run", "choose"), "fit"),
+    **dict.fromkeys(("fits", "run"), "fit"),
     **dict.fromkeys(("search", "grid"), "sweep"),
     **dict.fromkeys(("diagram", "picture", "visualize", "visualise", "svg", "graph"), "draw"),
+    **dict.fromkeys(("recommend", "buy", "rent", "price", "cost"), "choose"),
     "lint": "check",
     "diff": "compare",
 }

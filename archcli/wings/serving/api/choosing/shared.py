@@ -13,7 +13,7 @@ from archcli.measure.kvcache.engine import NO_ENGINE
 from archcli.modules import Model
 from archcli.modules.stored.formats import NATIVE
 from archcli.wings.serving.api.engine import engine_of, share_of
-from archcli.wings.serving.api.fitting.choice import Formats
+from archcli.wings.serving.api.fitting.choice import Choice, Formats
 from archcli.wings.serving.api.fitting.fit_question import FitQuestion
 from archcli.wings.serving.api.fitting.question import FitOptions
 from archcli.wings.serving.api.known_device.known import KnownDevice, known_device
@@ -70,9 +70,12 @@ class SharedQuestions:
         self._models: list[TracedModel] = []
         self._by_bytes: dict[Key, list[tuple[int, str]]] = {}
 
-    def formats(self, device: str) -> Formats:
-        """The formats of the model on `[N×]NAME`. Raises ArchError as `archcli fit` of that device."""
-        known = known_device(device)
+    def formats(self, device: str, count: int = 1, min_speed: float | None = None) -> SharedFormats:
+        """The formats of the model on so many of a device, and tokens a second of all that are enough.
+
+        Raises ArchError as `archcli fit` of that device.
+        """
+        known = known_device(f"{count}x{device}")
         # of one device: several share a model by a plan, which is chosen for each context
         fit = replace(self.options, device=known.budget.name).question(self.subject)
         alike = runs_as(known.memory, known.maker, self.options.engine)
@@ -92,7 +95,7 @@ class SharedQuestions:
             device = known.run_by(engine, self.options.utilization, question.model, chunk)
             return replace(question, device=device)
 
-        shared = replace(fit, memory=memory, predict=predict)
+        shared = replace(fit, memory=memory, predict=predict, min_speed=min_speed)
         return SharedFormats(shared, self._by_bytes, alike)
 
     def _shared(self, alike: Key, changes: Mapping[str, Any], make: Callable[..., Q]) -> Q:
@@ -132,10 +135,14 @@ class SharedQuestions:
 
 
 class SharedFormats(Formats):
-    """The formats of a model on a device, whose bytes are counted once for devices that run alike."""
+    """The formats of a model on a device, whose bytes are counted once for devices that run alike.
+
+    fastest: of those that hold the context, but are too slow; None where none was asked.
+    """
 
     def __init__(self, fit: FitQuestion, counted: dict[Key, list[tuple[int, str]]], alike: Key) -> None:
         self._counted, self._alike = counted, alike
+        self.fastest: Choice | None = None
         super().__init__(fit)
 
     @cached_property
@@ -144,3 +151,23 @@ class SharedFormats(Formats):
         if self._alike not in self._counted:
             self._counted[self._alike] = super().by_bytes
         return self._counted[self._alike]
+
+    def does(self, choice: Choice, tokens: int, sure: bool = False) -> bool:
+        """Whether a context fits, surely or by the count, at the speed as expected: a limit is none."""
+        if not choice.holds(tokens, choice.engine.margin if sure else 0):
+            return False
+        least = self.fit.min_speed
+        if least is None or (rate := expected(choice)) >= least:
+            return True
+        if self.fastest is None or rate > expected(self.fastest):
+            self.fastest = choice
+        return False
+
+    def with_bits(self) -> list[Choice]:
+        """All formats of enough bits that hold the context, the largest first."""
+        return [it for it in self.fitting() if self._has_bits(it)]
+
+
+def expected(choice: Choice) -> float:
+    """Tokens a second as expected; 0 where a limit alone is known."""
+    return choice.tokens_per_s["expected"] or 0.0

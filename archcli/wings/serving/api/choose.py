@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from archcli.api.asking.options import SEQ_LEN, Engine, KvDtype
 from archcli.api.asking.question import Option, asks, count_option, tokens_option
 from archcli.api.asking.subject import Subject, given
-from archcli.errors import ArchError, suggest
+from archcli.errors import ArchError
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.values import AboveZero, Interval
 from archcli.wings.serving.api.choosing.cells import Cell, ChooseOrder, Conditions, Grid
 from archcli.wings.serving.api.choosing.report import Asked, choose_cells
 from archcli.wings.serving.api.choosing.shared import SharedQuestions
-from archcli.wings.serving.api.fitting.forms import MIN_BITS
+from archcli.wings.serving.api.choosing.training import TrainingOptions, TrainingQuestions
+from archcli.wings.serving.api.fitting.forms import MIN_BITS, is_published
 from archcli.wings.serving.api.fitting.question import FitOptions, Format, MinBits
 from archcli.wings.serving.api.known_device.listed import ListedDevice, listed_devices
 from archcli.wings.serving.api.pasted import pasted
+from archcli.wings.serving.api.predict import PredictOptions
+from archcli.wings.serving.api.programs.trainer import Method, TrainerOption
+from archcli.wings.serving.devices.datasheet import device_named
 from archcli.wings.serving.devices.prices import prices
 
 Positive = Annotated[float, Interval(gt=0)]
@@ -30,7 +35,9 @@ Context = Annotated[
 ]
 Speed = Annotated[
     Positive | None,
-    Option("Tokens a second that each user gets at least.", metavar="RATE", reads="number", completes="speeds"),
+    Option(
+        "Tokens a second that each user gets at least.", metavar="RATE", reads="number", completes="speeds"
+    ),
 ]
 Users = Annotated[AboveZero, count_option("Users at once, each with the context.")]
 Budget = Annotated[
@@ -54,7 +61,26 @@ Prices = Annotated[
     Option("A YAML of prices, or gpuhunt. [default: published prices]", metavar="FILE"),
 ]
 All = Annotated[bool, Option("Show every format on all devices, whatever it costs.", name="all")]
+Phase = Annotated[Literal["serve", "train"], Option("What the devices do.")]
+Trained = Annotated[AboveZero | None, count_option("With --phase train: tokens of the whole training, 1e9.")]
+Within = Annotated[
+    str | None,
+    Option("The most time that these tokens take: 3days, 36h.", metavar="TIME", reads="text"),
+]
+OF_SERVING = ("speed", "engine", "kv_dtype")
+OF_TRAINING = ("method", "trainer", "tokens", "within")
+TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(d|days?|h|hours?)", re.IGNORECASE)
+SECONDS = {"d": 86_400.0, "h": 3_600.0}
 Tick = Callable[[str, int, int], None]
+
+
+def seconds_of(text: str) -> float:
+    """The seconds of 3days or 36h. Raises ArchError for any other text."""
+    found = TIME.fullmatch(text.strip())
+    seconds = float(found[1]) * SECONDS[found[2][0].lower()] if found else 0.0
+    if not seconds:
+        raise ArchError(f"--within {text} is no time", "such as 3days or 36h")
+    return seconds
 
 
 @dataclass(frozen=True)
@@ -76,11 +102,52 @@ class ChooseOptions:
     prices: Prices = None
     every: All = False
 
+    phase: Phase = "serve"
+    method: Method = None
+    trainer: TrainerOption = None
+    tokens: Trained = None
+    within: Within = None
+
     def __post_init__(self) -> None:
-        """Raise ArchError for a price to buy and one for an hour at once."""
+        """Raise ArchError for options that contradict each other."""
         if self.budget is not None and self.per_hour is not None:
-            what = "--budget is to buy, --per-hour to hire"
-            raise ArchError(what, "leave one of them out")
+            raise ArchError("--budget is to buy, --per-hour to hire", "leave one of them out")
+        if (self.tokens is None) != (self.within is None):
+            what = "--tokens within which time" if self.within is None else "--within of how many tokens"
+            raise ArchError(f"{what} is not said", "--tokens 1e9 --within 3days")
+        trains = self.phase == "train"
+        refused = OF_SERVING if trains else OF_TRAINING
+        named = [name for name in refused if getattr(self, name) not in {None, getattr(ChooseOptions, name)}]
+        if named:
+            other = "train" if not trains else "serve"
+            raise ArchError(f"--{named[0].replace('_', '-')} is of --phase {other}", "leave it out")
+
+    @property
+    def rate(self) -> float | None:
+        """Tokens a second of all users together, or of a training within a time; None for any."""
+        if self.tokens is not None and self.within is not None:
+            return self.tokens / seconds_of(self.within)
+        return None if self.speed is None else self.speed * self.users
+
+    def questions(self, subject: Subject) -> SharedQuestions | TrainingQuestions:
+        """The questions about a loaded model on any device."""
+        if self.phase == "serve":
+            return SharedQuestions(self.of_fit, subject)
+        options = TrainingOptions(self.users, self.context, self.dtype, self.method, self.trainer)
+        return TrainingQuestions(options, subject)
+
+    def command(self, subject: Subject, row: Mapping[str, Any]) -> str:
+        """The command that answers a row alone."""
+        device = row["device"] if row["count"] == 1 else f"{row['count']}x{row['device']}"
+        form = row["format"]
+        if self.phase == "train":
+            changes: dict[str, Any] = {"dtype": self.dtype, "method": self.method, "trainer": self.trainer}
+            options = PredictOptions(
+                self.model, device, phase="train", batch_size=self.users, seq_len=self.context, **changes
+            )
+            return pasted("predict", subject, options)
+        named = {} if form is None or is_published(form) else {"dtype": form}
+        return pasted("fit", subject, replace(self.of_fit, device=device, **named))
 
     @property
     def of_fit(self) -> FitOptions:
@@ -100,42 +167,39 @@ class ChooseOptions:
         known = listed_devices()
         if self.devices is None:
             return [device for device in known if device.kind != "cpu" and device.is_sold_alone]
-        patterns = [pattern.strip().lower() for pattern in self.devices.split(",")]
-        named = [device for device in known if any(fnmatch(device.name, pattern) for pattern in patterns)]
-        if not named:
-            hint = suggest(self.devices, [device.name for device in known]) or "archcli devices lists all"
-            raise ArchError(f"--devices {self.devices} matches no device", hint)
-        return named
+        patterns = [*map(_pattern, self.devices.split(","))]
+        for pattern in patterns:
+            if not any(fnmatch(device.name, pattern) for device in known):
+                raise ArchError(f"--devices {pattern} matches no device", "`archcli devices` lists all")
+        return [device for device in known if any(fnmatch(device.name, pattern) for pattern in patterns)]
+
+
+def _pattern(text: str) -> str:
+    """The pattern of a name as people write it: rtx-4090 of 4090. Raises ArchError for a name of none."""
+    text = text.strip()
+    return text.lower() if {*text} & {*"*?["} else device_named(text)[0]
 
 
 def choose_report(options: ChooseOptions, subject: Subject, tick: Tick = lambda *_: None) -> Report:
     """The report on a loaded model; `tick` hears of each device."""
-    conditions = Conditions(options.speed, options.users, options.budget, options.per_hour)
-    of_fit, book = options.of_fit, prices(options.prices)
-    grid = Grid(SharedQuestions(of_fit, subject), options.listed(), book, conditions)
+    conditions = Conditions(options.rate, options.users, options.budget, options.per_hour)
+    book = prices(options.prices)
+    grid = Grid(options.questions(subject), options.listed(), book, conditions)
     places = [*grid.places()]
     best, every = list[Cell](), list[Cell]()
     for i, (device, count) in enumerate(places):
         tick(device.name, i, len(places))
-        best.append(grid.best(device, count))
-        if options.every:
-            every += grid.every(device, count)
+        first, *others = grid.cells(device, count, every=options.every)
+        best.append(first)
+        every += [first, *others]
     asked = Asked(conditions, options.sort, book, options.every)
     report = choose_cells(asked, best, every, _inputs(options))
-    rows = [{**row, "command": _command(subject, of_fit, row)} for row in report.rows]
+    rows = [{**row, "command": options.command(subject, row)} for row in report.rows]
     return subject.named(replace(report, rows=rows), options)
 
 
 def _inputs(options: ChooseOptions) -> dict[str, Any]:
     return {name: value for name, value in vars(options).items() if name != "model"}
-
-
-def _command(subject: Subject, of_fit: FitOptions, row: dict[str, Any]) -> str:
-    """The command that answers a row alone."""
-    device = row["device"] if row["count"] == 1 else f"{row['count']}x{row['device']}"
-    form = row["format"]
-    named = {} if form is None or form.startswith("published") else {"dtype": form}
-    return pasted("fit", subject, replace(of_fit, device=device, **named))
 
 
 @asks(ChooseOptions)

@@ -125,8 +125,9 @@ def predict_pass(
     """Predict a prefill, a decoded token of each sequence, or a training step, eager or compiled.
 
     With images or sounds the towers run before the language model. `known` keeps the kernels of the model for
-    questions about other devices. Raises ArchError for a plan that the model cannot have, an operation whose kernels are not known, and a device that states no peak of the dtype or no
-    rate of a link that the plan needs.
+    questions about other devices. Raises ArchError for a plan that the model cannot have, an operation whose
+    kernels are not known, and a device that states no peak of the dtype or no rate of a link that the plan
+    needs.
     """
     of_text = _predict_text(model, settings, device, plan, use, compiled=compiled, known=known)
     if not (model.towers and settings.media):
@@ -171,7 +172,9 @@ def _predict_text(
 
     def kernels() -> RankKernels:
         planned = planned_pass(model, settings, traced)
-        return rank_kernels(planned, settings, plan, use, compiled_runs(planned, settings) if compiled else None)
+        return rank_kernels(
+            planned, settings, plan, use, compiled_runs(planned, settings) if compiled else None
+        )
 
     key = "kernels of a rank", settings, plan, traced, use, compiled
     rank = kernels() if known is None or known.model is not model else known.once(key, kernels)

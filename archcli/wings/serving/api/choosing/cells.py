@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from typing import Any, Literal
 
 from archcli.errors import ArchError
-from archcli.wings.serving.api.choosing.shared import SharedFormats, SharedQuestions
+from archcli.wings.serving.api.choosing.shared import SharedQuestions
+from archcli.wings.serving.api.choosing.training import Step, TrainingQuestions
 from archcli.wings.serving.api.fitting.choice import Choice
-from archcli.wings.serving.api.fitting.forms import has_bits
+from archcli.wings.serving.api.known_device.known import devices_per_node
 from archcli.wings.serving.api.known_device.listed import ListedDevice
 from archcli.wings.serving.devices.prices import Price, PriceBook
 
@@ -25,11 +27,11 @@ COUNTS = (1, 2, 4, 8)
 class Conditions:
     """What the devices must do.
 
-    speed: tokens a second that each user gets as expected, None for any. users: sequences at once.
+    rate: tokens a second of all sequences together as expected, None for any. users: sequences at once.
     budget, per_hour: the most that all devices may cost, to buy or for an hour; None for any price.
     """
 
-    speed: float | None = None
+    rate: float | None = None
     users: int = 1
     budget: float | None = None
     per_hour: float | None = None
@@ -40,17 +42,30 @@ class Conditions:
 
     def pays(self, price: Price | None) -> bool:
         """Whether a price is known and low enough; any where none is asked."""
-        most = self.budget if self.per_hour is None else self.per_hour
-        return most is None or (price is not None and price.amount <= most)
+        return self.most is None or (price is not None and price.amount <= self.most)
+
+    @property
+    def most(self) -> float | None:
+        """The most that all devices may cost."""
+        return self.budget if self.per_hour is None else self.per_hour
+
+    @property
+    def limit(self) -> str:
+        """The option that says so."""
+        return "--budget" if self.per_hour is None else "--per-hour"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """So many of a device with a format of the model; without a choice no format fits."""
+    """So many of a device with a format of the model; without a choice no format fits.
+
+    holds: whether the format has enough bits, too.
+    """
 
     device: ListedDevice
     count: int
-    choice: Choice | None
+    choice: Choice | Step | None
+    holds: bool
     price: Price | None
     conditions: Conditions
 
@@ -67,21 +82,12 @@ class Cell:
     @property
     def is_fast(self) -> bool:
         """Whether each user gets the speed as expected."""
-        speed = self.conditions.speed
-        return speed is None or self.rate >= speed * self.conditions.users
+        return self.conditions.rate is None or self.rate >= self.conditions.rate
 
     @property
     def meets(self) -> bool:
         """Whether the cell meets all conditions."""
         return self.holds and self.conditions.pays(self.price) and self.is_fast
-
-    @property
-    def holds(self) -> bool:
-        """Whether a format of enough bits fits; one that is named has them."""
-        choice = self.choice
-        return choice is not None and (
-            choice.fit.dtype is not None or has_bits(choice.format, choice.fit.min_bits)
-        )
 
     @property
     def watts(self) -> float | None:
@@ -91,7 +97,7 @@ class Cell:
 
     @property
     def costs(self) -> tuple[float, float, float]:
-        """Price, tokens a second below 0, and watts: of each the less the better; what is unknown is worst."""
+        """Price, tokens a second below 0, and watts: the less the better; what is unknown is worst."""
         return (inf if self.price is None else self.price.amount, -self.rate, self.watts or inf)
 
     def record(self) -> Record:
@@ -102,7 +108,7 @@ class Cell:
         return {
             "device": self.device.name,
             "count": self.count,
-            "engine": choice and choice.engine.name,
+            "engine": choice and choice.program,
             **(of_choice if choice is None else choice.record()),
             "fits": choice is not None,
             "verdict": "no" if choice is None else choice.verdict,
@@ -119,48 +125,46 @@ def price_record(price: Price) -> Record:
 
 
 class Grid:
-    """All devices, counts and formats for a model, and a cell of each pair of device and count."""
+    """All devices and counts for a model, and the cells of each pair of both."""
 
     def __init__(
-        self, shared: SharedQuestions, devices: Sequence[ListedDevice], book: PriceBook, conditions: Conditions
+        self,
+        questions: SharedQuestions | TrainingQuestions,
+        devices: Sequence[ListedDevice],
+        book: PriceBook,
+        conditions: Conditions,
     ) -> None:
-        self.shared, self.devices, self.book, self.conditions = shared, devices, book, conditions
+        self.questions, self.devices, self.book, self.conditions = questions, devices, book, conditions
 
     def places(self) -> Iterator[tuple[ListedDevice, int]]:
-        """Each device as often as people join it: Macs and processors stand alone."""
+        """Each device as often as one machine joins it: Macs, boards and processors stand alone."""
         for device in self.devices:
-            joins = device.kind != "cpu" and device.vendor != "Apple"
-            yield from ((device, count) for count in (COUNTS if joins else COUNTS[:1]))
+            most = 1 if device.kind == "cpu" else devices_per_node(device.figures)
+            yield from ((device, count) for count in COUNTS if count <= most)
 
-    def best(self, device: ListedDevice, count: int) -> Cell:
-        """The format that `archcli fit` chooses, of those that are fast enough; else the fastest of all."""
-        formats = self._formats(device, count)
-        if formats is None:
-            return self._cell(device, count, None)
-        return self._cell(device, count, formats.best() or formats.fastest)
+    def cells(self, device: ListedDevice, count: int, *, every: bool = False) -> list[Cell]:
+        """The best cell, and with `every` that of each further format that fits.
 
-    def every(self, device: ListedDevice, count: int) -> Iterator[Cell]:
-        """A cell for each format that fits; one without a choice where none does."""
-        formats = self._formats(device, count)
-        fitting = [] if formats is None else formats.with_bits()
-        for choice in fitting or (None,):
-            yield self._cell(device, count, choice)
+        The best has the format that `archcli fit` chooses of those that are fast enough, else the fastest.
+        """
+        choices: list[Choice | Step | None] = []
+        with suppress(ArchError):  # no engine or trainer runs so
+            if isinstance(self.questions, TrainingQuestions):
+                choices = [self.questions.step(device.name, count)]
+            else:
+                formats = self.questions.formats(device.name, count, self.conditions.rate)
+                choices = [formats.best() or formats.fastest]
+                choices += [it for it in formats.with_bits() if it is not choices[0]] if every else ()
+        return [self._cell(device, count, choice) for choice in choices or [None]]
 
-    def _formats(self, device: ListedDevice, count: int) -> SharedFormats | None:
-        """The formats on so many devices; None where no engine runs on them."""
-        speed = self.conditions.speed
-        try:
-            return self.shared.formats(device.name, count, speed and speed * self.conditions.users)
-        except ArchError:
-            return None
-
-    def _cell(self, device: ListedDevice, count: int, choice: Choice | None) -> Cell:
+    def _cell(self, device: ListedDevice, count: int, choice: Choice | Step | None) -> Cell:
         price = self.conditions.price_of(self.book, device.name, count)
-        return Cell(device, count, choice, price, self.conditions)
+        holds = choice is not None and choice.has_bits
+        return Cell(device, count, choice, holds, price, self.conditions)
 
 
 def front(cells: Sequence[Cell]) -> list[Cell]:
-    """The cells that no other one beats: at least as cheap, as fast and as saving, and better in one of them."""
+    """The cells that no other beats: one as cheap, as fast and as saving, and better in one of them."""
     kept: list[Cell] = []
     for cell in sorted(cells, key=lambda cell: cell.costs):
         # a cell that beats this one stands before it

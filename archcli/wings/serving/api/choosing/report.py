@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from archcli.measure.report import Column, Report, Table
 from archcli.units import three_figures
 from archcli.wings.serving.api.choosing.cells import Cell, ChooseOrder, Conditions, front, ordered
+from archcli.wings.serving.api.fitting.choice import UNKNOWN
 from archcli.wings.serving.api.fitting.verdict import CONVENTION, OF_A_CHOICE, figures_of
 from archcli.wings.serving.devices.prices import PriceBook, money
 from archcli.wings.serving.memory.answers.tables import plan_in_words
@@ -38,10 +39,12 @@ class Asked(NamedTuple):
     shows_all: bool = False
 
 
-def choose_cells(asked: Asked, best: Sequence[Cell], every: Sequence[Cell], inputs: dict[str, Any]) -> Report:
+def choose_cells(
+    asked: Asked, best: Sequence[Cell], every: Sequence[Cell], inputs: Mapping[str, Any]
+) -> Report:
     """The report on the best cell of each device and count, and with --all on `every` cell."""
     meeting = ordered([cell for cell in best if cell.meets], asked.order)
-    rows = ordered(every, asked.order) if asked.shows_all else ordered(front(meeting), asked.order)
+    rows = ordered(every if asked.shows_all else front(meeting), asked.order)
     first = next(iter(meeting), None)
     shown = rows if asked.shows_all else rows[:SHOWN]
     title = "every cell" if asked.shows_all else "what nothing beats in price, speed and watts"
@@ -59,10 +62,21 @@ def choose_cells(asked: Asked, best: Sequence[Cell], every: Sequence[Cell], inpu
         },
         rows=[cell.record() for cell in rows],
         headline=_headline(first, best, asked),
+        title=_title(best, inputs),
         tables=(Table(title, COLUMNS, [_line(cell) for cell in shown]),) if shown else (),
         notes=tuple(_notes(asked, first, best, len(rows) - len(shown))),
         keys=KEYS,
     )
+
+
+def _title(best: Sequence[Cell], inputs: Mapping[str, Any]) -> str:
+    """`serving, 4 x 8,192 tokens, 307 devices, of each 1, 2, 4 or 8`."""
+    doing = "serving" if inputs["phase"] == "serve" else "training"
+    tokens = "" if inputs["context"] is None else f"{inputs['context']:,} tokens"
+    of_pass = f"{inputs['users']:,} x {tokens or 'usual contexts'}"
+    n_devices, counts = len({cell.device.name for cell in best}), sorted({cell.count for cell in best})
+    several = f", of each {', '.join(map(str, counts[:-1]))} or {counts[-1]}" if len(counts) > 1 else ""
+    return f"{doing}, {of_pass}, {n_devices} device{'s' * (n_devices > 1)}{several}"
 
 
 def in_words(cell: Cell) -> str:
@@ -72,55 +86,50 @@ def in_words(cell: Cell) -> str:
 
 def _headline(first: Cell | None, best: Sequence[Cell], asked: Asked) -> str:
     if first is None or first.choice is None:
-        return "\n".join((f"nothing meets {_conditions(asked.conditions)}", *_nearest(best, asked)))
+        return "\n".join(
+            (f"nothing meets {_conditions(asked.conditions)}", *_nearest(best, asked.conditions))
+        )
     choice = first.choice
     price = "no price known" if first.price is None else first.price.text
     tokens = "no context" if choice.context is None else f"{choice.context:,} tokens"
     rate = rate_in_words(choice.tokens_per_s)
     users = asked.conditions.users
-    of_each = f", {three_figures(first.rate / users)} each" if users > 1 and first.rate else ""
+    of_each = f" of all, {three_figures(first.rate / users)} each" if users > 1 and first.rate else ""
     return f"{in_words(first)}, {price}: {choice.format}, {tokens}, {rate}{of_each}"
 
 
 def _conditions(conditions: Conditions) -> str:
-    """`20 tokens/s, 1,500 in all`: what was asked, in words."""
-    parts = ["the context"]
-    if conditions.speed is not None:
-        parts.append(f"{conditions.speed:g} tokens/s" + " each" * (conditions.users > 1))
-    if conditions.budget is not None:
-        parts.append(f"--budget {conditions.budget:g}")
-    if conditions.per_hour is not None:
-        parts.append(f"--per-hour {conditions.per_hour:g}")
-    return " and ".join(parts)
+    """`20 tokens/s and --budget 1500`: what was asked, in words."""
+    parts = [] if conditions.rate is None else [f"{conditions.rate:,.4g} tokens/s"]
+    if conditions.most is not None:
+        parts.append(f"{conditions.limit} {conditions.most:g}")
+    return " and ".join(parts) or "the context"
 
 
-def _nearest(best: Sequence[Cell], asked: Asked) -> Iterator[str]:
+def _nearest(best: Sequence[Cell], conditions: Conditions) -> Iterator[str]:
     """What comes nearest, and the condition to loosen."""
-    conditions = asked.conditions
-    fitting = [cell for cell in best if cell.holds]
-    paid = [cell for cell in fitting if conditions.pays(cell.price)]
-    fast = [cell for cell in fitting if cell.is_fast and cell.price is not None]
-    if not fitting:
-        yield "no device of these holds the model: fewer --min-bits, less --context, or other --devices"
-        return
-    limit = "--budget" if conditions.per_hour is None else "--per-hour"
-    if fast and limit.removeprefix("--").replace("-", "_"):
-        cell = min(fast, key=lambda cell: cell.costs)
-        price = cell.price
-        if price is not None and not conditions.pays(price):
-            yield f"{in_words(cell)} would at {money(price.amount, price.currency)}: loosen {limit}"
-    if paid and conditions.speed is not None:
-        cell = max(paid, key=lambda cell: cell.rate)
-        if cell.choice is not None:
-            rate = rate_in_words(cell.choice.tokens_per_s)
-            yield f"{in_words(cell)} comes nearest at {rate} as {cell.choice.format}: loosen --speed"
+    holding = [cell for cell in best if cell.holds]
+    if not holding:
+        yield "None of these devices holds the model: fewer --min-bits, less --context, or other --devices."
+    fast = [cell for cell in holding if cell.is_fast and cell.price is not None]
+    cheapest = min(fast, key=lambda cell: cell.costs, default=None)
+    if cheapest is not None and cheapest.price is not None and conditions.most is not None:
+        price = money(cheapest.price.amount, cheapest.price.currency)
+        yield f"The cheapest that is fast enough is {in_words(cheapest)}, {price}: loosen {conditions.limit}."
+    paid = [cell for cell in holding if conditions.pays(cell.price)]
+    fastest = max(paid, key=lambda cell: cell.rate, default=None)
+    if fastest is not None and fastest.choice is not None and conditions.rate is not None:
+        rate = rate_in_words(fastest.choice.tokens_per_s)
+        within = f" within {conditions.limit}" * (conditions.most is not None)
+        which = f"{in_words(fastest)}, {rate} as {fastest.choice.format}"
+        yield f"The fastest{within} is {which}: loosen --speed or --within."
 
 
 def _line(cell: Cell) -> dict[str, Any]:
     """The cell as the table shows it."""
     record = cell.record()
     price = cell.price
-    rates = figures_of(record["tokens_per_s"]) if cell.choice is not None else {"expected": None, "range": None}
+    rates = figures_of(record["tokens_per_s"] or UNKNOWN)
     cost = None if price is None else money(price.amount, price.currency)
     of_hour = " an hour" if price is not None and price.kind == "hour" else ""
     return {**record, **rates, "devices": in_words(cell), "cost": cost and f"{cost}{of_hour}"}
@@ -135,10 +144,10 @@ def _notes(asked: Asked, first: Cell | None, best: Sequence[Cell], hidden: int) 
         stand = "stand last" if conditions.budget is conditions.per_hour is None else "are left out"
         yield f"{unknown} that hold the model have no price {kind} and {stand}."
     limits = sum(cell.holds and not cell.rate for cell in best)
-    if limits and conditions.speed is not None:
+    if limits and conditions.rate is not None:
         yield f"{limits} that hold the model have a limit of speed alone, which meets no --speed."
     if first is not None and first.choice is not None and first.count > 1:
-        yield f"{in_words(first)} share the model: {plan_in_words(first.choice.promised.plan)}."
+        yield f"{in_words(first)} share the model: {plan_in_words(first.choice.plan)}."
     if first is not None and first.choice is not None and first.choice.verdict == "tight":
         yield f"{in_words(first)} is tight: `archcli fit` says how many tokens fit surely."
     if hidden > 0:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from functools import cache, cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from archcli.api.asking.subject import Subject
 from archcli.errors import ArchError
 from archcli.measure.kvcache.engine import NO_ENGINE
 from archcli.modules import Model
+from archcli.modules.spec.arguments import EngineName
 from archcli.modules.stored.formats import NATIVE
 from archcli.wings.serving.api.engine import engine_of, share_of
 from archcli.wings.serving.api.fitting.choice import Choice, Formats
 from archcli.wings.serving.api.fitting.fit_question import FitQuestion
 from archcli.wings.serving.api.fitting.question import FitOptions
-from archcli.wings.serving.api.known_device.known import KnownDevice, known_device
-from archcli.wings.serving.devices.engines import engines, load_engine, runs_on
+from archcli.wings.serving.api.known_device.known import known_device
+from archcli.wings.serving.devices.engines import load_engine, runs_on
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.memory.traced import TracedModel
@@ -27,6 +28,7 @@ from archcli.wings.serving.predict.constants import PEAKS
 Q = TypeVar("Q", MemoryQuestion, PredictQuestion)
 MULTIPLIED = sorted({product.needed for product in NATIVE.values()})
 """Types of packed numbers that devices multiply, which some programs need."""
+NAMES: tuple[EngineName, ...] = get_args(EngineName)
 Key = tuple[Hashable, ...]
 
 
@@ -41,64 +43,31 @@ def runs_as(device: DeviceMemory, maker: str, engine: str | None) -> Key:
 @cache
 def _engines_by_memory(memory_bytes: int, engine: str | None) -> Key:
     """The engines as they run with so much memory; of shares of it, only those of the engine in question."""
-    shares = {name for name in engines() if isinstance(load_engine(name).get("indexer_scores"), float)}
-    return tuple(engine_of(name, memory_bytes) for name in engines() if name == engine or name not in shares)
+    shares = {name for name in NAMES if isinstance(load_engine(name).get("indexer_scores"), float)}
+    return tuple(engine_of(name, memory_bytes) for name in NAMES if name == engine or name not in shares)
 
 
 @cache
 def _platform(platform: str) -> Key:
     """Which engines run on a platform, and in which formats and caches."""
-    places = ((name, ("", *load_engine(name).get("formats_on", {}))) for name in engines())
+    places = ((name, ("", *load_engine(name).get("formats_on", {}))) for name in NAMES)
     return tuple(runs_on(name, platform, what) for name, forms in places for what in forms)
 
 
 def is_stored_alike(model: Model, further: Model) -> bool:
     """Whether two models of one source hold their weights in one form."""
-    return all(value is vars(further)[name] or value == vars(further)[name] for name, value in vars(model).items())
+    fields = vars(further)
+    return all(value is fields[name] or value == fields[name] for name, value in vars(model).items())
 
 
-class SharedQuestions:
-    """The questions of `archcli fit` about one model and many devices.
+class SharedModels:
+    """Questions that were made before, with the model as each program holds it and its traced passes."""
 
-    Devices on which programs run alike share a question, and with it the model as each program holds it, its
-    traced passes and the bytes of its formats; only the device of the question is another.
-    """
-
-    def __init__(self, options: FitOptions, subject: Subject) -> None:
-        self.options, self.subject = options, subject
-        self._made: dict[Key, Any] = {}
+    def __init__(self) -> None:
+        self._made: dict[Any, Any] = {}
         self._models: list[TracedModel] = []
-        self._by_bytes: dict[Key, list[tuple[int, str]]] = {}
 
-    def formats(self, device: str, count: int = 1, min_speed: float | None = None) -> SharedFormats:
-        """The formats of the model on so many of a device, and tokens a second of all that are enough.
-
-        Raises ArchError as `archcli fit` of that device.
-        """
-        known = known_device(f"{count}x{device}")
-        # of one device: several share a model by a plan, which is chosen for each context
-        fit = replace(self.options, device=known.budget.name).question(self.subject)
-        alike = runs_as(known.memory, known.maker, self.options.engine)
-
-        def memory(**changes: Any) -> MemoryQuestion:
-            if fit.ram_bytes and "offload" not in changes:
-                return fit.memory(**changes)  # layers in RAM are chosen for the device
-            question = self._shared(("memory", *alike), changes, fit.memory)
-            taken = share_of(known.memory, question.settings.engine, self.options.utilization)
-            return replace(question, device=taken)
-
-        def predict(**changes: Any) -> PredictQuestion:
-            if fit.ram_bytes:
-                return fit.predict(**changes)
-            question = self._shared(("predict", *alike), changes, fit.predict)
-            engine, chunk = question.settings.engine or NO_ENGINE, question.options.chunk
-            device = known.run_by(engine, self.options.utilization, question.model, chunk)
-            return replace(question, device=device)
-
-        shared = replace(fit, memory=memory, predict=predict, min_speed=min_speed)
-        return SharedFormats(shared, self._by_bytes, alike)
-
-    def _shared(self, alike: Key, changes: Mapping[str, Any], make: Callable[..., Q]) -> Q:
+    def shared(self, alike: Key, changes: Mapping[str, Any], make: Callable[..., Q]) -> Q:
         """The question that was made for such a device, or the error that it raised."""
         tokens, changes = changes["seq_len"], {k: v for k, v in changes.items() if k != "seq_len"}
         form = *alike, *sorted(changes.items())
@@ -129,20 +98,55 @@ class SharedQuestions:
             self._models.append(known)
         return known
 
-    def _timed(self, known: KnownDevice, question: PredictQuestion) -> Any:
-        engine = question.settings.engine or NO_ENGINE
-        return known.run_by(engine, self.options.utilization, question.model, question.options.chunk)
+
+class SharedQuestions(SharedModels):
+    """The questions of `archcli fit` about one model and many devices.
+
+    Devices on which programs run alike share a question, and with it the model as each program holds it, its
+    traced passes and the bytes of its formats; only the device of the question is another.
+    """
+
+    def __init__(self, options: FitOptions, subject: Subject) -> None:
+        super().__init__()
+        self.options, self.subject = options, subject
+        self._by_bytes: dict[Key, list[tuple[int, str]]] = {}
+
+    def formats(self, device: str, count: int = 1, min_speed: float | None = None) -> SharedFormats:
+        """The formats of the model on so many of a device, and tokens a second of all that are enough.
+
+        Raises ArchError as `archcli fit` of that device.
+        """
+        known = known_device(f"{count}x{device}")
+        # of one device: several share a model by a plan, which is chosen for each context
+        fit = replace(self.options, device=known.budget.name).question(self.subject)
+        alike = runs_as(known.memory, known.maker, self.options.engine)
+
+        def memory(**changes: Any) -> MemoryQuestion:
+            question = self.shared(("memory", *alike), changes, fit.memory)
+            taken = share_of(known.memory, question.settings.engine, self.options.utilization)
+            return replace(question, device=taken)
+
+        def predict(**changes: Any) -> PredictQuestion:
+            question = self.shared(("predict", *alike), changes, fit.predict)
+            engine, chunk = question.settings.engine or NO_ENGINE, question.options.chunk
+            device = known.run_by(engine, self.options.utilization, question.model, chunk)
+            return replace(question, device=device)
+
+        shared = replace(fit, memory=memory, predict=predict, min_speed=min_speed)
+        return SharedFormats(shared, self._by_bytes, alike)
+
+
+SLACK = 1.5
+"""By how much a smaller format may be faster than its fewer bytes say."""
 
 
 class SharedFormats(Formats):
-    """The formats of a model on a device, whose bytes are counted once for devices that run alike.
-
-    fastest: of those that hold the context, but are too slow; None where none was asked.
-    """
+    """The formats of a model on a device, whose bytes are counted once for devices that run alike."""
 
     def __init__(self, fit: FitQuestion, counted: dict[Key, list[tuple[int, str]]], alike: Key) -> None:
         self._counted, self._alike = counted, alike
-        self.fastest: Choice | None = None
+        self._too_slow: dict[str, Choice] = {}
+        self._untimed: dict[str, Choice] = {}
         super().__init__(fit)
 
     @cached_property
@@ -156,12 +160,24 @@ class SharedFormats(Formats):
         """Whether a context fits, surely or by the count, at the speed as expected: a limit is none."""
         if not choice.holds(tokens, choice.engine.margin if sure else 0):
             return False
-        least = self.fit.min_speed
-        if least is None or (rate := expected(choice)) >= least:
+        least, engine = self.fit.min_speed, choice.engine.name
+        if least is None:
             return True
-        if self.fastest is None or rate > expected(self.fastest):
-            self.fastest = choice
+        slow = self._too_slow.get(engine)
+        if slow is not None and SLACK * expected(slow) * self._size(slow) < least * self._size(choice):
+            # in one engine fewer bytes are no faster than that: not worth a prediction
+            self._untimed[engine] = choice
+            return False
+        if expected(choice) >= least:
+            return True
+        if slow is None or expected(choice) > expected(slow):
+            self._too_slow[engine] = choice
         return False
+
+    @property
+    def fastest(self) -> Choice | None:
+        """The fastest of the formats that hold the context and are too slow; None without any."""
+        return max((*self._too_slow.values(), *self._untimed.values()), key=expected, default=None)
 
     def with_bits(self) -> list[Choice]:
         """All formats of enough bits that hold the context, the largest first."""

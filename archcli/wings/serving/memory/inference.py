@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from archcli.arith import Number, Shape, ceil_div, is_whole
-from archcli.graph import Row
+from archcli.graph import Row, State, StateKind
 from archcli.measure.kvcache.engine import ANY_ENGINE, InferenceEngine
 from archcli.measure.passes import cache_pass, shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
@@ -38,6 +38,9 @@ IN_RAM = {
     "per-layer embedding": "per_layer_embedding",
 }
 """The groups of rows of parts that an engine leaves in RAM."""
+
+
+WINDOW = StateKind.WINDOW
 
 
 class InferencePass(NamedTuple):
@@ -74,7 +77,9 @@ def _weights(model: Model, settings: MemorySettings, known: TracedModel) -> Numb
 def _of_adapters(model: Model, settings: MemorySettings, known: TracedModel) -> int:
     """Bytes of several adapters, which are a part of the weights; 0 of one."""
     engine = settings.engine or ANY_ENGINE
-    rows = _loaded(weight_rows(model, known), engine) if engine.adapters else ()
+    if not engine.adapters:
+        return 0
+    rows = _loaded(weight_rows(model, known), engine)
     return weight_bytes(model, [row for row in rows if row.group == ADAPTERS], settings.dtype)
 
 
@@ -141,7 +146,50 @@ def _traced(model: Model, settings: MemorySettings, known: TracedModel) -> list[
         key = *sizes_of(request), execution, model.lora is None
         return known.passed(key, lambda: trace_memory(model, request, execution))
 
-    return [trace(request) for request in settings.requests(model)]
+    requests = settings.requests(model)
+    first = requests[0]
+    if not (settings.served and settings.phase == "prefill" and is_whole(first.past)):
+        return [trace(request) for request in requests]
+    key = "spans", *sizes_of(replace(first, past=None)), execution, model.lora is None
+    spans = known.passed(key, lambda: PassSpans(lambda past: trace(replace(first, past=past))))
+    whole = spans.at(first.past)
+    rest = [request for request in requests[1:] if not spans.alike(first.past, request.past or 0)]
+    return [whole, *map(trace, rest)]
+
+
+class PassSpans:
+    """Chunks of a prompt behind ever more cached tokens, of which as few are traced as can be.
+
+    No moment takes less where more tokens are cached. So where the chunks behind 4096 and 130560 tokens have
+    equal moments, those between have them, too, and a remainder of fewer tokens takes no more.
+    """
+
+    def __init__(self, trace: Callable[[int], TracedPass]) -> None:
+        """`trace` traces the chunk behind so many tokens."""
+        self._trace = trace
+        self._ends: dict[int, tuple[Hashable, TracedPass]] = {}
+
+    def at(self, past: int) -> TracedPass:
+        """The chunk behind so many tokens, or one that has the same moments."""
+        alike = self._between(past)
+        if alike is None:
+            traced = self._trace(past)
+            windows = (state.tokens for row in traced.rows for state in row.states if state.kind is WINDOW)
+            sizes = (moment.temporaries for moment in traced.ledger.moments)
+            alike = self._ends[past] = (*sizes, *windows), traced
+        return alike[1]
+
+    def alike(self, past: int, more: int) -> bool:
+        """Whether chunks behind `past` and `more` tokens are known to have the same moments."""
+        fewer, many = self._between(past), self._between(more)
+        return fewer is not None and many is not None and fewer[0] == many[0]
+
+    def _between(self, past: int) -> tuple[Hashable, TracedPass] | None:
+        low = max((end for end in self._ends if end <= past), default=None)
+        high = min((end for end in self._ends if end >= past), default=None)
+        if low is None or high is None or self._ends[low][0] != self._ends[high][0]:
+            return None
+        return self._ends[low]
 
 
 def _passed(traced: TracedPass, settings: MemorySettings, weights: Number, adapters: int) -> InferencePass:
@@ -170,32 +218,33 @@ def serving(
     sequences, or the prefill of one sequence, in chunks of `chunk` tokens: they come one after the other.
     """
     known, model = known or TracedModel(model), inferring(model)
-    decodes = settings.phase == "decode"
     weights = _weights(model, settings, known) if held is None else held
     if held is None:
         weights -= in_ram_bytes(model, settings, known)
     adapters = _of_adapters(model, settings, known)
     weights -= adapters
+    served = known.passed(("served", settings), lambda: _without_weights(model, settings, known))
+    moments = tuple([moment._replace(weights=weights, adapters=adapters) for moment in served.moments])
+    return InferencePass(served.traced, weights, moments)
+
+
+def _without_weights(model: Model, settings: MemorySettings, known: TracedModel) -> InferencePass:
+    """The pass with the highest peak, without the weights: it is the same in all of their formats."""
+    decodes = settings.phase == "decode"
     traced = _traced(model, settings if decodes else _profiled(model, settings), known)
     cache = _allocated(model, settings, traced[-1], known)
     passes, logits = [], _sampled_bytes(model, settings)
     for run in traced:
-        in_graph = _in_graph(run, model, settings)
-        moments = tuple(
+        in_graph, phase = _in_graph(run, model, settings), run.request.phase
+        moments = [
             MemoryMoment(
-                run.request.phase,
-                moment.path,
-                weights,
-                temporaries=moment.temporaries + in_graph(moment.path),
-                cache=cache,
-                adapters=adapters,
+                phase, moment.path, temporaries=moment.temporaries + in_graph(moment.path), cache=cache
             )
             for moment in run.ledger.moments
-        )
-        sampled = MemoryMoment(
-            run.request.phase, "sampler", weights, temporaries=logits, cache=cache, adapters=adapters
-        )
-        passes.append(InferencePass(run, weights, (*moments, sampled) if logits else moments))
+        ]
+        if logits:
+            moments.append(MemoryMoment(phase, "sampler", temporaries=logits, cache=cache))
+        passes.append(InferencePass(run, 0, tuple(moments)))
     return max(passes, key=lambda passed: peak_bytes(passed.moments))
 
 
@@ -239,18 +288,20 @@ def in_ram_bytes(
 
     A tied one is on the device as well where that `has_head`.
     """
-    engine, known = settings.engine or ANY_ENGINE, known or TracedModel(model)
+    engine = settings.engine or ANY_ENGINE
     groups = {IN_RAM[part] for part in engine.in_ram}
     if not groups:
         return 0
+    known = known or TracedModel(model)
+    key = "in RAM", settings.dtype, engine.in_ram, has_head
+    return known.once(key, lambda: _tables_bytes(model, settings.dtype, groups, known, has_head=has_head))
 
-    def count() -> int:
-        rows = weight_rows(model, known)
-        tied = has_head and not any(row.weights for row in rows if row.group == "lm_head")
-        lying = groups - {"embedding"} if tied else groups
-        return weight_bytes(model, [row for row in rows if row.group in lying], settings.dtype)
 
-    return known.once(("in RAM", engine.in_ram, has_head, settings.dtype), count)
+def _tables_bytes(model: Model, dtype: str, groups: set[str], known: TracedModel, *, has_head: bool) -> int:
+    rows = weight_rows(model, known)
+    if has_head and not any(row.weights for row in rows if row.group == "lm_head"):
+        groups -= {"embedding"}
+    return weight_bytes(model, [row for row in rows if row.group in groups], dtype)
 
 
 def _allocated(model: Model, settings: MemorySettings, last: TracedPass, known: TracedModel) -> Number:
@@ -264,15 +315,8 @@ def _allocated(model: Model, settings: MemorySettings, last: TracedPass, known: 
     from archcli.measure.kvcache.held import pool_of
 
     # after the last chunk all tokens of one sequence are cached; one more is decoded
-    more = settings.new + (settings.phase == "decode")
-    tokens, rows = settings.past + settings.tokens(model) + more, last.rows
-    # the last of several passes finds what was made of a source in the cache
-    if more or last.request.batch_size != 1 or model.source_length(tokens) is not None:
-        source = settings.source(model)
-        request = Request("prefill", 1, tokens, source_len=source)
-        key = "cached", tokens, source
-        rows = known.passed(key, lambda: cache_pass(model, request).rows)
-    engine = settings.engine or ANY_ENGINE
+    tokens = settings.past + settings.tokens(model) + settings.new + (settings.phase == "decode")
+    engine, source = settings.engine or ANY_ENGINE, settings.source(model)
     dtypes = CacheDtypes(settings.cache_dtype or settings.dtype)
     if reserves_of(engine).pages is not None and is_whole(tokens) and is_whole(settings.batch_size):
         pool = pool_of(known.passed("size", lambda: CacheSize(model)), dtypes, engine)
@@ -280,5 +324,17 @@ def _allocated(model: Model, settings: MemorySettings, last: TracedPass, known: 
             of_pages: int = pool.bytes_of(tokens, settings.batch_size, settings.chunk)
             return of_pages
     dtypes = dtypes.in_engine(engine, settings.dtype)
-    contents = state_contents(rows, ALL, held=lambda state: engine.holds(state, tokens))
+
+    def held(state: State) -> Number:
+        return engine.holds(state, tokens)
+
+    has_source, request = model.source_length(tokens) is not None, last.request
+    if not has_source and request.batch_size == 1 and (request.past or 0) + request.seq_len == tokens:
+        contents = state_contents(last.rows, ALL, held)
+    elif source is None and is_whole(tokens):
+        contents = known.passed("size", lambda: CacheSize(model)).contents(tokens, 1, ALL, held)
+    else:
+        # the last of several passes finds what was made of a source in the cache
+        filling, key = Request("prefill", 1, tokens, source_len=source), ("cached", tokens, source)
+        contents = state_contents(known.passed(key, lambda: cache_pass(model, filling).rows), ALL, held)
     return dtypes.bytes_of({content: n * settings.batch_size for content, n in contents.items()})

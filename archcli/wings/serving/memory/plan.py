@@ -373,3 +373,23 @@ def _across_stages(model: Model) -> Iterator[Problem]:
     for name, present in shared.items():
         if present:
             yield Problem(f"layers of different stages would share {name}", "leave pp out", path="pp")
+
+
+def wider_plans(
+    plan: Plan, model: Model, settings: MemorySettings, n_devices: int
+) -> Iterator[tuple[str, Plan]]:
+    """Plans of more of the devices, the widest first, each with the options that change."""
+    most = n_devices // plan.devices
+    if settings.phase != "train":
+        stages, sharing = n_stacked_layers(model) // plan.pp, MOST_SHARING // plan.tp
+        most = min(most, stages if settings.splits_layers else sharing)
+    for times in range(most, 1, -1):
+        if settings.phase == "train":
+            dp = plan.dp * times
+            yield f"--dp {dp} --zero 3", replace(plan, dp=dp, zero=3)
+        elif settings.splits_layers:
+            pp = plan.pp * times
+            yield f"--pp {pp}", replace(plan, pp=pp)
+        else:
+            tp = plan.tp * times
+            yield f"--tp {tp}", replace(plan, tp=tp)

@@ -101,7 +101,7 @@ class Choice:
     @property
     def verdict(self) -> Verdict | None:
         """The verdict on the most tokens of those wanted that fit."""
-        return verdict_of(self.promised, self.promised.answer())
+        return verdict_of(self.promised, self.promised.needed())
 
     @cached_property
     def context(self) -> int | None:
@@ -143,7 +143,7 @@ class Choice:
     @cached_property
     def peak_bytes(self) -> int:
         """Peak bytes of the largest rank at the longest context; at the least wanted where none fits."""
-        return self.at(self.context or self.fit.wanted[-1]).answer().peak_bytes
+        return self.at(self.context or self.fit.wanted[-1]).needed().peak_bytes
 
     def predicted(self, tokens: int) -> Record:
         """Predicted totals of decoding one token behind a context; empty where no rates are known."""
@@ -346,7 +346,7 @@ class Formats:
         if size <= there:
             return True
         # llama.cpp leaves the embedding table in RAM: weights a little too large may fit without it
-        in_ram = in_ram_bytes(choice.question.model, settings, self.published.traced)
+        in_ram = in_ram_bytes(choice.question.model, settings, choice.question.traced)
         return size - in_ram <= there
 
     def _size(self, choice: Choice) -> int:

@@ -23,6 +23,8 @@ SIZES = {
     "model files": Column("bytes", "bytes", "bytes", minor=True),
 }
 """The column of a model's size: parameters of presets, bytes of model files."""
+SPEED = "tokens_per_s"
+NOTHING: Record = {**dict.fromkeys(("format", "context", "peak_bytes")), SPEED: UNKNOWN}
 FitOrder = Literal["size", "speed"]
 
 
@@ -64,6 +66,24 @@ class ListQuestion(NamedTuple):
 Tick = Callable[[str, int, int], None]
 
 
+class Row(Mapping[str, Any]):
+    """A row whose speed is predicted when it is read: a table prints ten of two hundred."""
+
+    def __init__(self, record: Record, speed: Callable[[], Record] | None = None) -> None:
+        self._record, self._speed = record, speed
+
+    def __getitem__(self, name: str) -> Any:
+        if name == SPEED and self._speed is not None:
+            self._record[SPEED], self._speed = self._speed(), None
+        return self._record[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._record)
+
+    def __len__(self) -> int:
+        return len(self._record)
+
+
 def fit_all(
     entries: Sequence[Entry], question: ListQuestion, inputs: Record, tick: Tick, *, verbose: bool
 ) -> Report:
@@ -74,7 +94,7 @@ def fit_all(
         try:
             rows.append(_row(entry, question))
         except UnknownFormError as error:
-            rows.append({**_misfit(entry), "fits": None, "verdict": "unknown"})
+            rows.append(Row({**_of(entry), "fits": None, "verdict": "unknown", **NOTHING}))
             problems.append(f"{entry.name}: {error}")
         except ArchError as error:
             rows.append(_misfit(entry))
@@ -98,14 +118,14 @@ def fit_all(
     )
 
 
-def _headline(fitting: Sequence[Record], entries: Sequence[Entry], question: ListQuestion) -> str:
+def _headline(fitting: Sequence[Row], entries: Sequence[Entry], question: ListQuestion) -> str:
     fast = "" if question.min_speed is None else f" at {question.min_speed:g} tokens/s or more"
     by = "largest" if question.order == "size" else "fastest"
     end = f", the {by} first" if fitting else ""
     return f"{len(fitting)} of {len(entries)} {question.what} fit {question.device}{fast}{end}"
 
 
-def _notes(fitting: Sequence[Record], shown: Sequence[Record], question: ListQuestion) -> Iterator[str]:
+def _notes(fitting: Sequence[Row], shown: Sequence[Record], question: ListQuestion) -> Iterator[str]:
     few = sum(not has_bits(row["format"], question.min_bits) for row in fitting)
     if few:
         yield f"{few} fit in fewer than {question.min_bits:g} bits a weight alone and stand last: --min-bits."
@@ -119,7 +139,7 @@ def _short(entries: Sequence[Entry], question: ListQuestion) -> Iterator[str]:
         yield f"{short} of them know fewer than {question.context:,} tokens."
 
 
-def _row(entry: Entry, question: ListQuestion) -> Record:
+def _row(entry: Entry, question: ListQuestion) -> Row:
     """The row of a model."""
     # tracing a pass is slow: skip models that are too large, or trained for fewer tokens
     if entry.least_bytes > question.total_bytes or _is_short(entry, question):
@@ -128,7 +148,9 @@ def _row(entry: Entry, question: ListQuestion) -> Record:
     best = formats.best()
     if best is None:
         return _misfit(entry)
-    return {**_of(entry), "fits": True, "verdict": best.verdict, **best.record()}
+    record = {**_of(entry), "fits": True, "verdict": best.verdict}
+    figures = {"format": best.format, "context": best.context, SPEED: None, "peak_bytes": best.peak_bytes}
+    return Row({**record, **figures}, lambda: best.tokens_per_s)
 
 
 def _is_short(entry: Entry, question: ListQuestion) -> bool:
@@ -139,19 +161,21 @@ def _of(entry: Entry) -> Record:
     return {**entry.columns, "model": entry.name}
 
 
-def _misfit(entry: Entry) -> Record:
-    nothing = dict.fromkeys(("format", "context", "peak_bytes"))
-    return {**_of(entry), "fits": False, "verdict": "no", **nothing, "tokens_per_s": UNKNOWN}
+def _misfit(entry: Entry) -> Row:
+    return Row({**_of(entry), "fits": False, "verdict": "no", **NOTHING})
 
 
-def _by_size(row: Record) -> tuple[Any, ...]:
+def _by_size(row: Row) -> tuple[Any, ...]:
     return (not row["fits"], -(row.get("params") or row.get("bytes") or 0), row["model"])
 
 
-def _by_speed(row: Record) -> tuple[Any, ...]:
+def _by_speed(row: Row) -> tuple[Any, ...]:
     # a limit says nothing of how fast it is
     expected = row["tokens_per_s"]["expected"] or 0
     return (not row["fits"], -expected, row["model"])
 
 
-ORDERS: dict[FitOrder, Callable[[Record], tuple[Any, ...]]] = {"size": _by_size, "speed": _by_speed}
+ORDERS: dict[FitOrder, Callable[[Row], tuple[Any, ...]]] = {
+    "size": _by_size,
+    "speed": _by_speed,
+}

@@ -12,12 +12,12 @@ from archcli.graph import StateContent
 from archcli.graph.kept import FP32
 from archcli.measure.kvcache.engine import CACHING, NO_ENGINE
 from archcli.measure.notes import context_notes, flex_notes, source_notes, unfused_notes
-from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 from archcli.units import binary_bytes
-from archcli.wings.serving.memory.plan import MOST_SHARING, ONE_DEVICE, DeviceMemory, Plan, n_stacked_layers
+from archcli.wings.serving.memory.parts.beside import Needed, RankBytes, is_summed, summed
+from archcli.wings.serving.memory.plan import ONE_DEVICE, DeviceMemory, Plan, wider_plans
 from archcli.wings.serving.memory.ranks import BeyondModel, Overhead, RankPeak, beyond_model, rank_peaks
 from archcli.wings.serving.memory.reserved.reserves import reserves_of
 from archcli.wings.serving.memory.settings import DEFAULT_TOKENS, MemorySettings
@@ -143,7 +143,18 @@ class MemoryQuestion:
 
     def lacking(self) -> int:
         """Bytes that the device lacks, or the RAM beside it; below 0 what is left."""
-        return self.answer().lacking(self.device)
+        return self.needed().lacking(self.device)
+
+    def needed(self) -> MemoryAnswer | Needed:
+        """The largest rank's bytes alone; of serving by what questions of the same model have counted."""
+        if not is_summed(self.settings, self.model):
+            return self.answer()
+        ranks = (self._bytes(rank) for rank in self.ranks())
+        return summed(self.traced, self.settings, self.plan, self.device, ranks)
+
+    def _bytes(self, rank: RankPeak) -> RankBytes:
+        weights, beyond = rank.peak.weights + rank.peak.adapters, self.answer_with((rank,)).beyond.bytes
+        return RankBytes(rank.stage, rank.rank, weights, int(rank.peak.bytes - weights), beyond)
 
     def changed(self, **settings: Any) -> MemoryQuestion:
         """This question with other settings."""
@@ -293,7 +304,11 @@ def _unmatched(setting: str, model: Model) -> Iterator[Problem]:
     """A problem for each pattern that no path matches."""
     if setting in {"none", "layer"}:
         return
-    from archcli.wings.serving.memory.training.losses import KEEP, recomputed  # of training alone
+    from archcli.wings.serving.memory.training.losses import (  # of training alone
+        KEEP,
+        module_paths,
+        recomputed,
+    )
 
     paths = module_paths(model)
     parts = dict.fromkeys(map(str.strip, setting.split(",")))
@@ -311,15 +326,6 @@ def _unmatched(setting: str, model: Model) -> Iterator[Problem]:
         near = closest(part, known) or [path for path in known if "layers.*." in path]
         hint = f"none, attention, layer, or a pattern such as {either(near[:SHOWN])}"
         yield Problem(f"--recompute {quote(part)} matches no module or operation", hint)
-
-
-def module_paths(model: Model) -> list[str]:
-    """The paths of operations that the model runs, and of the modules that they are in."""
-    paths: dict[str, None] = {}
-    for row in shape_pass(model).rows:
-        steps = row.path.split(".")
-        paths.update(dict.fromkeys(".".join(steps[:n]) for n in range(1, len(steps) + 1)))
-    return list(paths)
 
 
 def question_notes(question: MemoryQuestion) -> Iterator[str]:
@@ -368,7 +374,7 @@ def _idle_devices(question: MemoryQuestion) -> Iterator[str]:
     device, plan = question.device, question.plan
     if device is None or device.n_devices <= plan.devices:
         return
-    plans = _wider(question, device.n_devices)
+    plans = wider_plans(plan, question.model, question.settings, device.n_devices)
     options = next((text for text, wider in plans if wider.suits(question.model, question.settings)), "")
     more = f"; {options} would use more of them" if options else ""
     yield f"This plan uses {plan.devices:,} of {device.n_devices:,} devices{more}."
@@ -379,21 +385,3 @@ def idle_replicas(settings: MemorySettings, plan: Plan) -> Iterator[str]:
     if settings.phase != "train" and settings.batch_size < plan.batches:
         of = f"{settings.batch_size:,} of {plan.batches:,} replicas"
         yield f"{of} have a sequence; the others are idle."
-
-
-def _wider(question: MemoryQuestion, n_devices: int) -> Iterator[tuple[str, Plan]]:
-    """Plans of more of the devices, the widest first, each with the options that change."""
-    plan, most = question.plan, n_devices // question.plan.devices
-    if question.settings.phase != "train":
-        stages, sharing = n_stacked_layers(question.model) // plan.pp, MOST_SHARING // plan.tp
-        most = min(most, stages if question.settings.splits_layers else sharing)
-    for times in range(most, 1, -1):
-        if question.settings.phase == "train":
-            dp = plan.dp * times
-            yield f"--dp {dp} --zero 3", replace(plan, dp=dp, zero=3)
-        elif question.settings.splits_layers:
-            pp = plan.pp * times
-            yield f"--pp {pp}", replace(plan, pp=pp)
-        else:
-            tp = plan.tp * times
-            yield f"--tp {tp}", replace(plan, tp=tp)

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex, folded_path
-from archcli.wings.serving.memory.answers.question import MemoryAnswer, MemoryQuestion, module_paths
+from archcli.wings.serving.memory.answers.question import MemoryAnswer, MemoryQuestion
 from archcli.wings.serving.memory.traced import TracedPass
+from archcli.wings.serving.memory.training.losses import module_paths
 
 Record = dict[str, Any]
 

@@ -10,6 +10,7 @@ from archcli.units import binary_bytes
 
 if TYPE_CHECKING:
     from archcli.wings.serving.memory.answers.question import MemoryAnswer, MemoryQuestion
+    from archcli.wings.serving.memory.parts.beside import Needed
     from archcli.wings.serving.memory.plan import DeviceMemory
 
 Verdict = Literal["fits", "tight", "no", "unknown"]
@@ -23,7 +24,7 @@ def held_bytes(parts: Mapping[str, int]) -> int:
     return sum(int(parts[name]) for name in HELD)
 
 
-def margin_bytes(question: MemoryQuestion, answer: MemoryAnswer) -> int:
+def margin_bytes(question: MemoryQuestion, answer: MemoryAnswer | Needed) -> int:
     """Bytes that engines or trainers were seen to take beyond the count, at most.
 
     Where all weights train, a share of the count; where adapters do, a share of activations and temporaries.
@@ -38,7 +39,8 @@ def margin_bytes(question: MemoryQuestion, answer: MemoryAnswer) -> int:
         return int(settings.trainer.reserved * peak)
     if question.model.lora is None:
         return int(engine.training_margin * peak)
-    return int(engine.adapters_margin * (peak - held_bytes(answer.largest.peak.parts)))
+    parts = question.answer().largest.peak.parts
+    return int(engine.adapters_margin * (peak - held_bytes(parts)))
 
 
 def surely_lacking(question: MemoryQuestion) -> int:
@@ -47,7 +49,7 @@ def surely_lacking(question: MemoryQuestion) -> int:
     return answer.lacking(question.device) + margin_bytes(question, answer)
 
 
-def verdict_of(question: MemoryQuestion, answer: MemoryAnswer) -> Verdict | None:
+def verdict_of(question: MemoryQuestion, answer: MemoryAnswer | Needed) -> Verdict | None:
     """Whether an answer fits the question's device; tight where the margin does not; None without one."""
     device = question.device
     if device is None:

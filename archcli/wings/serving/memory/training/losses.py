@@ -10,6 +10,8 @@ from typing import NamedTuple
 from archcli.arith import Number, ceil_div, minimum
 from archcli.errors import ArchError, quote
 from archcli.graph.kept import FP32
+from archcli.measure.passes import shape_pass
+from archcli.modules import Model
 from archcli.wings.serving.launches.memory.storage import Recomputed
 
 LAYER = re.compile(r"(.*\.)?layers\.[^.]+")
@@ -204,3 +206,12 @@ def fused(sizes: HeadSizes) -> Iterator[LossBytes]:
     """A kernel that makes no logits: the log of each token's sum, then both gradients."""
     yield LossBytes("loss", sizes.tokens * FP32 + SCALARS)
     yield LossBytes("loss", sizes.tokens * FP32 + sizes.hidden + SCALARS, sizes.gradient)
+
+
+def module_paths(model: Model) -> list[str]:
+    """The paths of operations that the model runs, and of the modules that they are in."""
+    paths: dict[str, None] = {}
+    for row in shape_pass(model).rows:
+        steps = row.path.split(".")
+        paths.update(dict.fromkeys(".".join(steps[:n]) for n in range(1, len(steps) + 1)))
+    return list(paths)

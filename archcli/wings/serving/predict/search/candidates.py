@@ -9,10 +9,10 @@ from typing import NamedTuple
 from archcli.modules import Model
 from archcli.modules.spec.arguments import ZeroStage
 from archcli.modules.spec.base import Spec, find
-from archcli.wings.serving.memory.answers.question import MemoryQuestion, module_paths
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.plan import Plan, divisors
 from archcli.wings.serving.memory.settings import MemorySettings
-from archcli.wings.serving.memory.training.losses import recomputed
+from archcli.wings.serving.memory.training.losses import module_paths, recomputed
 
 STAGES_OF_ZERO: tuple[ZeroStage, ...] = (0, 1, 2, 3)
 RECOMPUTATIONS = ("none", "attention", "layer")

@@ -3,8 +3,8 @@
     python benchmarks/fit_power.py [--rows]
 
 Each row of benchmarks/measured/watts.csv is predicted, and its seconds are told apart by what bounds them.
-Each device is held out in turn: parts and range are those of the others. Devices count alike, however many
-rows they have. Rows at the wall, of which nothing is fitted, are peaks of llama-bench on a Raspberry Pi with a card:
+Each device is held out in turn: parts and range are those of the others. Devices count alike, however many rows
+they have. Rows at the wall, of which nothing is fitted, are peaks of llama-bench on a Raspberry Pi with a card,
 taken as those of its prompt of 4,096 tokens, less HOST_W of the Pi and what a power supply loses.
 """
 
@@ -109,9 +109,7 @@ def held_out(known: list[Row]) -> tuple[list[Row], np.ndarray]:
     """The rows device by device, and their ratios with the parts of the other devices."""
     devices = sorted({row.device for row in known})
     tested = [[row for row in known if row.device == device] for device in devices]
-    values = [
-        ratios(test, fitted([row for row in known if row.device != test[0].device])) for test in tested
-    ]
+    values = [ratios(test, fitted([row for row in known if row.device != test[0].device])) for test in tested]
     return [row for test in tested for row in test], np.concatenate(values)
 
 
@@ -135,15 +133,19 @@ def main() -> None:
         low, high = (quantile(values[~own], _weights(others), at) for at in HELD)
         within = int(((low <= values[own]) & (values[own] <= high)).sum())
         inside += within
-        print(f"  {device}: {within} of {own.sum()} rows inside {low:.2f} to {high:.2f}, a range of the others")
+        print(
+            f"  {device}: {within} of {own.sum()} rows inside {low:.2f} to {high:.2f}, a range of the others"
+        )
     print(f"held out, range of the others: {inside:.0f} of {len(running)} rows inside")
     shares = np.array([power.WAITING, power.MEMORY, power.COMPUTE])
     for meter in ("nvml", "wall"):
         known = [row for row in every if row.meter == meter and row.times[0] < 1]
         values = ratios(known, shares)
-        within = int(((power.LOW <= values) & (values <= power.HIGH)).sum())
+        within = int(((values >= power.LOW) & (values <= power.HIGH)).sum())
         error = float(np.exp(np.abs(np.log(values)).mean()) - 1)
-        print(f"{meter}, with the constants of power.py: {within} of {len(known)} rows, mean error {error:.0%}")
+        print(
+            f"{meter}, with the constants of power.py: {within} of {len(known)} rows, mean error {error:.0%}"
+        )
     if parser.parse_args().rows:
         for row, ratio in zip(every, ratios(every, shares), strict=True):
             print(f"{row.what}: {row.part:.2f} of the limit, {ratio:.2f} of the expected")

@@ -19,7 +19,7 @@ HEADINGS = {
     "Training": ("optimizer", "gradients", "recompute", "grad_accum", "loss", "tokens"),
     "The device": (
         *("device", "memory", "engine", "utilization", "offload", "ram", "ram_bandwidth", "bus_bandwidth"),
-        *("on", "calibrate", "price_per_hour", "threads", "hide_launch", "allocator"),
+        *("on", "calibrate", "price_per_hour", "prices", "grid", "threads", "hide_launch", "allocator"),
     ),
     "Devices that share the model": (
         *("dp", "zero", "tp", "sp", "pp", "micro_batches", "schedule", "virtual_stages", "ep", "cp"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Annotated, Any
 
@@ -107,6 +108,14 @@ OneDevice = Annotated[
 PriceOption = Annotated[
     Price | None, Option("Of one device, in any currency.", metavar="PRICE", reads="number")
 ]
+PricesOption = Annotated[
+    str | None,
+    Option(
+        "Prices of an hour: a YAML file, `shipped`, or `gpuhunt`, whose catalogue is on this machine.",
+        metavar="FILE",
+    ),
+]
+Grid = Annotated[str | None, Option("Grams of CO2 of a kWh: 400g/kWh.", metavar="RATE", reads="text")]
 Calibrate = Annotated[
     Files,
     Option(
@@ -163,6 +172,8 @@ class PredictOptions(NetworkOptions, OffloadOptions, PlanOptions, MediaOptions, 
     kv_read: KvRead = "groups"
     kv_dtype: KvDtype = None
     price_per_hour: PriceOption = None
+    prices: PricesOption = None
+    grid: Grid = None
     tokens: TrainedTokens = None
     curve: CurveOption = None
     fit: FitOption = None
@@ -205,9 +216,19 @@ class PredictOptions(NetworkOptions, OffloadOptions, PlanOptions, MediaOptions, 
             trainer=trainer,
         )
 
-    def beyond(self) -> PredictSettings:
+    def priced(self) -> Mapping[str, Any] | None:
+        """The price of an hour by --prices. Raises ArchError where they have none of the device."""
+        if self.prices is None:
+            return None
+        from archcli.wings.serving.devices.prices import price_of_hour  # asked for by name
+
+        return price_of_hour(self.device, self.prices, self.price_per_hour)
+
+    def beyond(self, priced: Mapping[str, Any] | None = None) -> PredictSettings:
         """The settings of a prediction that MemorySettings lacks."""
         settings = replace(self, new=self.new or DEFAULT_NEW, engine=self.engine or "none")
+        if priced is not None:
+            settings = replace(settings, price_per_hour=priced["amount"] / priced["count"])
         return part(settings, PredictSettings)
 
 
@@ -229,9 +250,10 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     def again(**others: Any) -> MemoryQuestion:
         return that_runs(predict_question(loaded, replace(asking, **others)).memory())
 
-    plan, beyond = options.devices_plan(), options.beyond()
+    priced = options.priced()
+    plan, beyond = options.devices_plan(), options.beyond(priced)
     live = LiveServer.of(load_engine(beyond.engine), known.maker, of_model(model))
-    question = PredictQuestion(model, settings, device, plan, beyond, live, again=again)
+    question = PredictQuestion(model, settings, device, plan, beyond, live, priced, again=again)
     if options.fit is not None:
         if device.memory.unlike:
             raise ArchError("--fit time compares plans of equal devices", "leave --fit out")

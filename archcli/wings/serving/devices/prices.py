@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cache
 from math import ceil
@@ -26,7 +26,7 @@ from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import decode, read_start, text_of
 from archcli.wings.serving.devices.datasheet import device_named, load_datasheet
 from archcli.wings.serving.devices.instances import counted, instance_of
-from archcli.wings.serving.devices.names import is_listed_name
+from archcli.wings.serving.devices.names import is_listed_name, split_count
 
 Kind = Literal["new", "used", "hour"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -133,6 +133,23 @@ def prices(source: str | Path | None = None) -> PriceBook:
     if source in {None, SHIPPED}:
         return _published(shipped("devices") / FILE)
     return _catalogue() if source == GPUHUNT else _read(Path(str(source)), str(source))
+
+
+def price_of_hour(device: str, source: str, stated: float | None = None) -> dict[str, Any]:
+    """The lowest price of an hour of so many devices, or of that instance, and whose it is, by JSON's keys.
+
+    Raises ArchError where the prices have none, and beside a price that is stated.
+    """
+    if stated is not None:
+        raise ArchError("--prices and --price-per-hour are two prices", "leave one of them out")
+    book, name, (count, _) = prices(source), split_count(device)[1], counted(device)
+    price = book.hourly(name, count)
+    if price is None:
+        bought = book.purchase(name, count)
+        hint = f"it has {bought.text}; " if bought else ""
+        what = f"{book.title}: no price of an hour of {device}"
+        raise ArchError(what, f"{hint}--price-per-hour, or a file with one")
+    return {**asdict(price), "text": f"{price.text}, of {book.title}"}
 
 
 def _catalogue() -> PriceBook:

@@ -19,7 +19,10 @@ from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.shapes.symbolic.shapes.figures import Reading, Settings, SweepFigure
 
 OF_PLAN = {name: known for name, known in accepted(PlanOptions).items() if name != "plan"}
-ANSWERED = {"alternatives", "calibrate", "curve", "fit", "memory", "plan", "price_per_hour", "tokens"}
+ANSWERED = {
+    *("alternatives", "calibrate", "curve", "fit", "grid", "memory", "plan", "price_per_hour", "prices"),
+    "tokens",
+}
 """Options of memory and predict that change the answer, and not the bytes or the time of a pass."""
 OF_MEMORY = {name: known for name, known in accepted(MemoryOptions).items() if name not in ANSWERED}
 

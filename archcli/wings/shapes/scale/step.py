@@ -12,8 +12,9 @@ from archcli.units import three_figures
 from archcli.wings.serving.memory.answers.question import check_question
 from archcli.wings.serving.memory.answers.tables import device_in_words
 from archcli.wings.serving.memory.answers.verdict import verdict_of
+from archcli.wings.serving.predict.answers.costs import HOUR
 from archcli.wings.serving.predict.answers.question import PredictQuestion, check_prediction
-from archcli.wings.serving.predict.answers.tables import FIGURES, HOUR, training_record
+from archcli.wings.serving.predict.answers.tables import FIGURES, training_record
 from archcli.wings.serving.predict.prediction import Prediction
 
 Record = dict[str, Any]

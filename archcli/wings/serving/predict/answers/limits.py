@@ -247,7 +247,8 @@ def headline(question: PredictQuestion, totals: Mapping[str, Any]) -> str:
         parts = [first, _whole_training(question, totals["training"]), *parts[:-1], step]
     elif "cost" in totals:
         price = totals["cost"]["per_million_tokens"][kind_of_figures(totals)]
-        parts.append(f"A million tokens cost {three_figures(price)}.")
+        currency = f" {question.priced['currency']}" if question.priced else ""
+        parts.append(f"A million tokens cost {three_figures(price)}{currency}.")
     return " ".join(filter(None, parts))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -84,6 +84,7 @@ class PredictSettings:
     price_per_hour: of one device.
     compiled: run the groups into which torch's compiler fuses the kernels.
     measured: what somebody measured of the same, a time such as 1.2s or a rate such as 20tok/s.
+    grid: grams of CO2 of a kWh, 400g/kWh.
 
     Raises ArchError for a value that a field does not accept.
     """
@@ -97,6 +98,7 @@ class PredictSettings:
     kv_dtype: str | None = None
     chunk: AboveZero | None = None
     measured: PaceText | None = None
+    grid: str | None = None
 
     def __post_init__(self) -> None:
         check_values("predict", self)
@@ -113,8 +115,9 @@ class PredictAnswer(NamedTuple):
 class PredictQuestion:
     """The question how long a model takes with these settings and this plan on a device.
 
-    `live` are the constants of the engine's live servers, where any were measured. `known` keeps the traced
-    passes of its memory; `again` asks for the memory with other options.
+    `live` are the constants of the engine's live servers, where any were measured. `priced` says whose the
+    price of an hour is, and of which day; None where it is stated. `known` keeps the traced passes of its
+    memory; `again` asks for the memory with other options.
     """
 
     model: Model
@@ -123,6 +126,7 @@ class PredictQuestion:
     plan: Plan = ONE_DEVICE
     options: PredictSettings = field(default_factory=PredictSettings)
     live: LiveServer | None = None
+    priced: Mapping[str, Any] | None = None
     known: TracedModel | None = field(default=None, compare=False, repr=False)
     again: Callable[..., MemoryQuestion] | None = field(default=None, compare=False, repr=False)
     _memory: list[MemoryQuestion] = field(default_factory=list, init=False, compare=False, repr=False)

@@ -7,6 +7,7 @@ from typing import Any
 
 from archcli.measure.report import Column, Table, Unit
 from archcli.modules.models.layers import folded_path
+from archcli.wings.serving.predict.answers.costs import HOUR, cost_record, energy_record, scaled
 from archcli.wings.serving.predict.answers.question import PredictAnswer, PredictQuestion
 from archcli.wings.serving.predict.constants import Origin
 from archcli.wings.serving.predict.prediction import Prediction
@@ -15,19 +16,12 @@ from archcli.wings.serving.recorded.operations import JOIN
 Record = dict[str, Any]
 FIGURES = {"floor": "limit", "expected": "expected", "low": "low", "high": "high"}
 """JSON's names of the figures, and their headings: the floor of a time is the ceiling of a rate."""
-HOUR, DAY, KILO = 3600.0, 86400.0, 1e3
-TINY = 1e-12
-"""A lower price of a second counts as none."""
+DAY, KILO = 86400.0, 1e3
 
 
 def kind_of_figures(totals: Mapping[str, Any]) -> str:
     """The figure to show where there is room for one: the expected one, or the floor."""
     return "floor" if totals["time_s"]["expected"] is None else "expected"
-
-
-def scaled(record: Mapping[str, float | None], factor: float) -> Record:
-    """Each figure times a factor."""
-    return {name: None if value is None else value * factor for name, value in record.items()}
 
 
 def device_record(question: PredictQuestion, origin: Origin | None) -> Record:
@@ -56,21 +50,6 @@ def _constants(question: PredictQuestion) -> Record:
     if question.phase != "train":
         constants.pop("training", None)
     return constants
-
-
-def cost_record(prediction: Prediction, price_per_hour: float) -> Record:
-    """The cost of tokens at a price for an hour of a device: tokens per unit, and the price of a million."""
-    per_second = price_per_hour * prediction.devices / HOUR
-    rates = prediction.tokens_per_s
-    million = {name: None if rate is None else 1e6 * per_second / rate for name, rate in rates.items()}
-    # the lowest rate has the highest price
-    million["low"], million["high"] = million["high"], million["low"]
-    return {
-        "price_per_hour": price_per_hour,
-        # a device that costs nothing makes no number of tokens for a unit
-        "tokens_per_unit": scaled(rates, 1 / per_second) if per_second > TINY else dict.fromkeys(rates),
-        "per_million_tokens": million,
-    }
 
 
 def training_record(question: PredictQuestion, prediction: Prediction) -> Record:
@@ -115,7 +94,8 @@ def totals_of(question: PredictQuestion, answer: PredictAnswer) -> Record:
         name = "first_token_s" if question.phase == "prefill" else "per_token_s"
         totals[name] = prediction.seconds.record()
     if question.options.price_per_hour is not None:
-        totals["cost"] = cost_record(prediction, question.options.price_per_hour)
+        totals["cost"] = cost_record(question, answer, question.options.price_per_hour)
+    totals["energy"] = energy_record(question, answer)
     if question.options.tokens is not None:
         totals["training"] = training_record(question, prediction)
     return totals
@@ -155,7 +135,9 @@ def _figures(question: PredictQuestion, totals: Record) -> Iterator[Record]:
         if any(totals["cost"]["tokens_per_unit"].values()):
             line = _rounded(totals["cost"]["tokens_per_unit"])
             yield _line("tokens per unit of currency", "number", line)
-        yield _line("price of a million tokens", "bits", totals["cost"]["per_million_tokens"])
+        yield from _million(totals["cost"])
+    if totals["energy"] and ("cost" in totals or question.options.grid):
+        yield from _energy(totals["energy"])
     if "training" in totals:
         training = totals["training"]
         yield _line("days in all", "number", _rounded(training["days"]))
@@ -164,6 +146,23 @@ def _figures(question: PredictQuestion, totals: Record) -> Iterator[Record]:
             yield _line("cost", "number", _rounded(training["cost"]))
         if training["energy_kwh_at_most"]:
             yield _line("kWh, at most (TDP)", "number", _rounded(training["energy_kwh_at_most"]))
+
+
+def _million(cost: Record) -> Iterator[Record]:
+    """The price of a million tokens, in serving of prompts and of generated ones apart."""
+    apart = (cost["per_million_prompt_tokens"], cost["per_million_generated_tokens"])
+    if not all(apart):
+        yield _line("price of a million tokens", "bits", cost["per_million_tokens"])
+        return
+    yield _line("price of a million prompt tokens", "bits", apart[0])
+    yield _line("price of a million generated tokens", "bits", apart[1])
+
+
+def _energy(energy: Record) -> Iterator[Record]:
+    yield _line("watts", "number", _rounded({"floor": None, **energy["watts"]}))
+    yield _line("joules of a token", "bits", energy["joules_per_token"])
+    if "co2_g_per_million_tokens" in energy:
+        yield _line("grams of CO2, a million tokens", "number", _rounded(energy["co2_g_per_million_tokens"]))
 
 
 def _line(what: str, unit: Unit, figures: Mapping[str, float | None]) -> Record:

@@ -3,9 +3,9 @@
     python benchmarks/fit_power.py [--rows]
 
 Each row of benchmarks/measured/watts.csv is predicted, and its seconds are told apart by what bounds them.
-Each device is held out in turn: parts and range are those of the others. Devices count alike, however many rows
-they have. Rows at the wall, of which nothing is fitted, are peaks of llama-bench on a Raspberry Pi with a card,
-taken as those of its prompt of 4,096 tokens, less HOST_W of the Pi and what a power supply loses.
+Each device is held out in turn: parts and range are those of the others. Devices count alike, however
+many rows they have. Rows at the wall, of which nothing is fitted, are peaks of llama-bench on a Raspberry
+Pi with a card: taken as those of a prompt, less HOST_W of the Pi and what a power supply loses.
 """
 
 import argparse

@@ -15,7 +15,7 @@ NAMES = [
     "draw",
 ]
 OWN = {"model", "models", "set", "rows", "svg"}
-FILES = {"against", "calibrate", "files", "write_yaml", "profile", "plot"}
+FILES = {"against", "calibrate", "files", "write_yaml", "profile", "plot", "prices"}
 """Options by which commands read or write files."""
 
 

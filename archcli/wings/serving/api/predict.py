@@ -95,7 +95,7 @@ ComputedDtype = Annotated[
 Attention = Annotated[AttentionForm, Option("One kernel of any kind, torch's (sdpa), or in steps.")]
 KvRead = Annotated[
     CacheReads,
-    Option("Read keys and values once for the query heads that share them, or once for each query head."),
+    Option("Read keys and values once for query heads that share them, or for each."),
 ]
 OneDevice = Annotated[
     str,
@@ -115,7 +115,7 @@ PricesOption = Annotated[
         metavar="FILE",
     ),
 ]
-Grid = Annotated[str | None, Option("Grams of CO2 of a kWh: 400g/kWh.", metavar="RATE", reads="text")]
+Grid = Annotated[str | None, Option("CO2 of a kWh: 400g/kWh.", metavar="RATE", reads="text")]
 Calibrate = Annotated[
     Files,
     Option(
@@ -135,8 +135,8 @@ Compiled = Annotated[
 MeasuredOption = Annotated[
     PaceText | None,
     Option(
-        "What you measured: the time of a step, pass or token as --phase says (of serve of a token after the "
-        "first), 850ms; or tokens a second of all, 20tok/s. Says where the gap lies.",
+        "What you measured: time of a step, pass or token as --phase says (serve: a token after the first), "
+        "850ms; or tokens a second of all, 20tok/s. Says where the gap lies.",
         metavar="TIME",
         reads="text",
     ),

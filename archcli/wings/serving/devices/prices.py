@@ -135,12 +135,12 @@ def prices(source: str | Path | None = None) -> PriceBook:
     return _catalogue() if source == GPUHUNT else _read(Path(str(source)), str(source))
 
 
-def price_of_hour(device: str, source: str, stated: float | None = None) -> dict[str, Any]:
-    """The lowest price of an hour of so many devices, or of that instance, and whose it is, by JSON's keys.
+def price_of_hour(device: str, source: str, price_per_hour: float | None = None) -> dict[str, Any]:
+    """The lowest price of an hour of so many devices, or of that instance, by JSON's keys.
 
     Raises ArchError where the prices have none, and beside a price that is stated.
     """
-    if stated is not None:
+    if price_per_hour is not None:
         raise ArchError("--prices and --price-per-hour are two prices", "leave one of them out")
     book, name, (count, _) = prices(source), split_count(device)[1], counted(device)
     price = book.hourly(name, count)

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import MemorySettings
-from archcli.wings.serving.predict.answers.question import PredictedDevice
 from archcli.wings.serving.predict.prediction import Prediction
 
 WAITING, MEMORY, COMPUTE = 0.06, 0.95, 0.96
@@ -43,14 +42,14 @@ class TimeParts(NamedTuple):
 
 
 def watts(
-    prediction: Prediction, device: PredictedDevice, plan: Plan, settings: MemorySettings
+    prediction: Prediction, limit_w: float | None, plan: Plan, settings: MemorySettings
 ) -> Watts | None:
-    """What all devices draw on average; None of unlike devices, processors, and without a power limit."""
-    if device.tdp_w is None or device.memory.unlike or device.memory.platform == "cpu":
+    """What all devices draw on average, each with a power limit of so many watts; None without one."""
+    if limit_w is None:
         return None
-    limit = device.tdp_w * prediction.devices
-    shares = zip(time_parts(prediction, plan, settings), (WAITING, MEMORY, COMPUTE), strict=True)
-    expected = limit * min(1.0, sum(part * share for part, share in shares))
+    limit = limit_w * prediction.devices
+    parts = zip(time_parts(prediction, plan, settings), (WAITING, MEMORY, COMPUTE), strict=True)
+    expected = limit * sum(part * share for part, share in parts)
     return Watts(LOW * expected, expected, min(limit, HIGH * expected))
 
 

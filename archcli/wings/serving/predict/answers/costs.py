@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from archcli.errors import ArchError, quote
@@ -60,7 +60,7 @@ def _tokens_apart(question: PredictQuestion, answer: PredictAnswer) -> tuple[flo
 def energy_record(question: PredictQuestion, answer: PredictAnswer) -> Record | None:
     """Watts, joules of a token, and with a grid grams of CO2; None where no power limit is known."""
     prediction = answer.prediction
-    drawn = power.watts(prediction, question.device, question.plan, question.settings)
+    drawn = power.watts(prediction, question.device.limit_w, question.plan, question.settings)
     if drawn is None:
         return None
     joules = power.joules_per_token(drawn, prediction.tokens_per_s)
@@ -78,3 +78,14 @@ def grams_of(grid: str) -> float:
     if match is None:
         raise ArchError(f"--grid {quote(grid)} is no carbon intensity", "grams of CO2 of a kWh: 400g/kWh")
     return float(match[1]) * (1000 if (match[2] or "").lower() == "kg" else 1)
+
+
+def cost_notes(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str]:
+    """Whose price it is and of which day, and what the watts are by."""
+    if question.priced is not None:
+        yield f"Price: {question.priced['text']}."
+    shown = "cost" in totals or question.options.grid is not None
+    if shown and totals["energy"] is None:
+        yield f"Watts of {question.device.name} are not known: no power limit, or none measured."
+    elif shown:
+        yield f"Watts: {totals['energy']['source']}; the range held 80% of devices not used for fitting."

@@ -70,6 +70,12 @@ class PredictedDevice(NamedTuple):
         """Its name, as `archcli devices` has it."""
         return self.memory.name
 
+    @property
+    def limit_w(self) -> float | None:
+        """The power limit in W; None of unlike devices, and of processors: none was measured."""
+        of_gpu = self.memory.platform != "cpu" and not self.memory.unlike
+        return self.tdp_w if of_gpu else None
+
 
 @dataclass(frozen=True, slots=True)
 class PredictSettings:

@@ -16,6 +16,7 @@ from archcli.wings.serving.memory.answers.question import check_question, idle_r
 from archcli.wings.serving.memory.answers.verdict import verdict_of
 from archcli.wings.serving.predict.answers import tables
 from archcli.wings.serving.predict.answers.break_even import break_even
+from archcli.wings.serving.predict.answers.costs import cost_notes
 from archcli.wings.serving.predict.answers.limits import (
     HOSTED,
     LAUNCHING,
@@ -301,19 +302,8 @@ def _notes(
 
         yield from offload_notes(question.memory(), totals["offload"])
         yield from rate_notes(question.settings)
-    yield from _of_costs(question, totals)
+    yield from cost_notes(question, totals)
     yield from misfit_hints(question, totals)
-
-
-def _of_costs(question: PredictQuestion, totals: Record) -> Iterator[str]:
-    """Whose price it is and of which day, and what the watts are by."""
-    if question.priced is not None:
-        yield f"Price: {question.priced['text']}."
-    shown = "cost" in totals or question.options.grid is not None
-    if shown and totals["energy"] is None:
-        yield f"Watts of {question.device.name} are not known: no power limit, or none measured."
-    elif shown:
-        yield f"Watts: {totals['energy']['source']}; the range held 80% of devices not used for fitting."
 
 
 def _of_engine(question: PredictQuestion, totals: Record) -> Iterator[str]:

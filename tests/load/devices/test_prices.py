@@ -166,6 +166,8 @@ x.large,us-east-1,0.2,2,8,1,NOBODYS,8,False,,nvidia
 """
 
 
+# gpuhunt leaves its files open
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_gpuhunts_catalogue_is_read_from_its_folder(tmp_path, monkeypatch):
     pytest.importorskip("gpuhunt")
     monkeypatch.setenv(OF_GPUHUNT, str(tmp_path))

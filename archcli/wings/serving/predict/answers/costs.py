@@ -58,9 +58,10 @@ def _tokens_apart(question: PredictQuestion, answer: PredictAnswer) -> tuple[flo
 
 
 def energy_record(question: PredictQuestion, answer: PredictAnswer) -> Record | None:
-    """Watts, joules of a token, and with a grid grams of CO2; None where no power limit is known."""
+    """Watts, joules of a token, and with a grid grams of CO2; None where none were measured of the like."""
     prediction = answer.prediction
-    drawn = power.watts(prediction, question.device.limit_w, question.plan, question.settings)
+    limit_w = None if question.phase == "train" else question.device.limit_w
+    drawn = power.watts(prediction, limit_w, question.plan, question.settings)
     if drawn is None:
         return None
     joules = power.joules_per_token(drawn, prediction.tokens_per_s)
@@ -84,8 +85,8 @@ def cost_notes(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator
     """Whose price it is and of which day, and what the watts are by."""
     if question.priced is not None:
         yield f"Price: {question.priced['text']}."
-    shown = "cost" in totals or question.options.grid is not None
-    if shown and totals["energy"] is None:
-        yield f"Watts of {question.device.name} are not known: no power limit, or none measured."
-    elif shown:
+    if totals["energy"] is None and question.options.grid is not None:
+        doing = "training" if question.phase == "train" else question.device.name
+        yield f"Watts of {doing} are not known: no power limit is stated, or none were measured."
+    elif totals["energy"] and ("cost" in totals or question.options.grid is not None):
         yield f"Watts: {totals['energy']['source']}; the range held 80% of devices not used for fitting."

@@ -28,13 +28,17 @@ HOST_W, SUPPLIED = 10, 0.9
 
 
 class Row(NamedTuple):
-    """A measurement: device, meter, the part of its limit, and parts of the time by `KINDS`."""
+    """A measurement: device, meter, the part of its limit, and parts of the time by `KINDS`.
+
+    joules: measured joules of a token over expected ones, and whether they lie in the range; None without.
+    """
 
     device: str
     meter: str
     what: str
     part: float
     times: tuple[float, ...]
+    joules: tuple[float, bool] | None = None
 
 
 def rows() -> list[Row]:
@@ -46,29 +50,38 @@ def rows() -> list[Row]:
 def _row(record: dict[str, str]) -> Row:
     count, device = int(record["count"]), record["device"]
     limit = count * load_datasheet(device).figures["tdp_w"].value
-    times = (1.0, 0.0, 0.0) if record["phase"] == "idle" else tuple(_times(record))
+    times, joules = (
+        ((1.0, 0.0, 0.0), None) if record["phase"] == "idle" else _predicted(record, limit / count)
+    )
     what = " ".join(record[name] for name in ("count", "device", "model", "phase", "batch_size", "meter"))
     drawn = float(record["watts"])
     if record["meter"] == "wall":
         drawn = SUPPLIED * drawn - HOST_W
-    return Row(device, record["meter"], what, drawn / limit, times)
+    return Row(device, record["meter"], what, drawn / limit, times, joules)
 
 
-def _times(record: dict[str, str]) -> list[float]:
-    """The parts of the time as predicted."""
-    tokens = "past" if record["phase"] == "decode" else "seq_len"
+def _predicted(record: dict[str, str], limit: float) -> tuple[tuple[float, ...], tuple[float, bool] | None]:
+    """The parts of the time as predicted, and how far joules of a token are from the measured ones."""
     options = PredictOptions(
         model=record["model"],
         device=f"{record['count']}x{record['device']}",
-        batch_size=int(record["batch_size"]),
         phase=record["phase"],
-        **{tokens: int(record["context"])},
+        batch_size=int(record["batch_size"]),
+        seq_len=int(record["prompt"]),
+        new=int(record["new"]) or None,
         engine=record["engine"],
         dtype=record["dtype"] or None,
     )
     question = predict_question(given(options.model).model, options)
     prediction = question.answer().prediction
-    return list(power.time_parts(prediction, question.plan, question.settings))
+    asked = question.plan, question.settings
+    times = tuple(power.time_parts(prediction, *asked))
+    if record["meter"] == "wall" or not record["tokens_per_s"]:
+        return times, None
+    expected = power.joules_per_token(power.watts(prediction, limit, *asked), prediction.tokens_per_s)
+    joules = float(record["watts"]) / float(record["tokens_per_s"])
+    inside = expected["low"] <= joules <= expected["high"]
+    return times, (joules / expected["expected"], inside)
 
 
 def fitted(known: list[Row]) -> np.ndarray:
@@ -146,6 +159,11 @@ def main() -> None:
         print(
             f"{meter}, with the constants of power.py: {within} of {len(known)} rows, mean error {error:.0%}"
         )
+    joules = [row.joules for row in every if row.joules]
+    ratio = float(np.median([ratio for ratio, _ in joules]))
+    print(
+        f"joules of a token: {sum(inside for _, inside in joules)} of {len(joules)} rows, median {ratio:.2f}"
+    )
     if parser.parse_args().rows:
         for row, ratio in zip(every, ratios(every, shares), strict=True):
             print(f"{row.what}: {row.part:.2f} of the limit, {ratio:.2f} of the expected")

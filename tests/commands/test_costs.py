@@ -130,8 +130,10 @@ def ratio(record):
     options = PredictOptions(
         model=record["model"],
         device=f"{record['count']}x{record['device']}",
+        phase=record["phase"],
         batch_size=int(record["batch_size"]),
-        past=int(record["context"]),
+        seq_len=int(record["prompt"]),
+        new=int(record["new"]),
         engine=record["engine"],
         dtype=record["dtype"] or None,
     )
@@ -144,7 +146,7 @@ def ratio(record):
 
 def test_published_watts_lie_inside_the_range():
     """A row of each device and model: at least three of four inside."""
-    running = [record for record in measured(meter="nvml") if record["phase"] == "decode"]
+    running = [record for record in measured(meter="nvml") if record["phase"] == "serve"]
     first = {(record["device"], record["count"], record["model"]): record for record in running}
     ratios = [ratio(record) for record in first.values()]
     inside = sum(power.LOW <= value <= power.HIGH for value in ratios)

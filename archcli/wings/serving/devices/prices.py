@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cache
+from itertools import chain
 from math import ceil
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -118,8 +119,6 @@ class PriceBook(NamedTuple):
             return []
         name, memory_gb, _ = device_named(device_name)
         offers = self.offers.get(name, ())
-        if not offers:
-            return []
         label = load_datasheet(name).figures.get("memory_gb")
         usual = label and int(label.value)
         return [offer for offer in offers if (offer.memory_gb or usual) == (memory_gb or usual)]
@@ -157,20 +156,16 @@ def _catalogue() -> PriceBook:
     try:
         from gpuhunt import Catalog
     except ImportError:
-        raise ArchError(
-            "--prices gpuhunt needs gpuhunt, which is not installed", install("gpuhunt")
-        ) from None
+        raise ArchError("gpuhunt is not installed", install("gpuhunt")) from None
     place = os.environ.get(OF_GPUHUNT, "")
     files = sorted(Path(place).glob("*.csv")) if place else []
     if not files:
         hint = f"{OF_GPUHUNT} names the folder with its files, such as aws.csv; archcli does not fetch them"
         raise ArchError("gpuhunt has no catalogue on this machine", hint)
     catalog, last = Catalog(auto_reload=False), max(file.stat().st_mtime for file in files)
-    items = [
-        item for file in files for item in catalog.query(provider=file.stem, min_gpu_count=1, spot=False)
-    ]
+    items = (catalog.query(provider=file.stem, min_gpu_count=1, spot=False) for file in files)
     day = datetime.fromtimestamp(last, UTC).date().isoformat()
-    return _book("gpuhunt's catalogue", day, "USD", (_hired(item, day) for item in items))
+    return _book("gpuhunt's catalogue", day, "USD", (_hired(item, day) for item in chain(*items)))
 
 
 def _hired(item: Any, day: str) -> tuple[str, Offer] | None:
@@ -203,11 +198,7 @@ def _book(title: str, day: str, currency: str, offers: Iterable[tuple[str, Offer
 def _read(path: Path, name: str) -> PriceBook:
     document = parse(text_of(decode(read_start(path, name, MOST_BYTES), name), name))
     keys: Any = document.root.value if document.root is not None else None
-    if document.problems or not isinstance(keys, dict):
-        raise ArchError(
-            document.problems or Problem("no mapping", f"currency: USD, prices: [{EXAMPLE}]", path=name)
-        )
-    problems = list(_mistakes(keys, name))
+    problems = [*document.problems, *_mistakes(keys if isinstance(keys, dict) else {}, name)]
     if problems:
         raise ArchError(problems)
     shared = {key: plain(node) for key, node in keys.items() if key != "prices"}
@@ -226,7 +217,7 @@ def _offer(keys: Mapping[str, Any]) -> tuple[str, Offer]:
 def _mistakes(keys: Mapping[str, Node], file: str) -> Iterator[Problem]:
     """What is wrong with a file of prices."""
     yield from _of_values(keys, OF_FILE)
-    if "currency" not in keys:
+    if "prices" in keys and "currency" not in keys:
         yield Problem("no currency is stated", "one for all prices of the file: currency: USD", path=file)
     entries: Any = keys["prices"].value if "prices" in keys else None
     if not isinstance(entries, list) or not entries:
@@ -257,8 +248,8 @@ def _of_values(keys: Mapping[str, Node], allowed: tuple[str, ...]) -> Iterator[P
             yield Problem(f"unknown key {quote(key)}", suggest(key, allowed), (node.key or node.place).mark())
         elif key == "device":
             yield from _of_device(node)
-        elif key in VALUES and not VALUES[key].accepts(plain(node)):
-            yield Problem(f"{key} is {shown(node)}", VALUES[key].hint, node.where.mark())
+        elif key in VALUES and not VALUES[key][0](plain(node)):
+            yield Problem(f"{key} is {shown(node)}", VALUES[key][1], node.where.mark())
 
 
 def _of_device(node: Node) -> Iterator[Problem]:
@@ -279,19 +270,15 @@ def _is_day(value: Any) -> bool:
         return False
 
 
-class Accepted(NamedTuple):
-    """What a key takes, and how to mend another value."""
-
-    accepts: Callable[[Any], bool]
-    hint: str
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
-VALUES: Mapping[str, Accepted] = {
-    "price": Accepted(_is_price, "a number from 0 up"),
-    "kind": Accepted(lambda value: value in KINDS, f"it is {either(KINDS)}"),
-    "date": Accepted(_is_day, "a day such as 2026-11-28"),
-    "currency": Accepted(lambda value: bool(CURRENCY.fullmatch(str(value))), "three letters such as USD"),
-    **dict.fromkeys(
-        ("where", "title"), Accepted(lambda value: bool(value) and isinstance(value, str), "a text")
-    ),
+VALUES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "price": (_is_price, "a number from 0 up"),
+    "kind": (lambda value: value in KINDS, f"it is {either(KINDS)}"),
+    "date": (_is_day, "a day such as 2026-11-28"),
+    "currency": (lambda value: bool(CURRENCY.fullmatch(str(value))), "three letters such as USD"),
+    **dict.fromkeys(("where", "title"), (_is_text, "a text")),
 }
+"""What a key takes, and how to mend another value."""

@@ -20,8 +20,8 @@ WAITING, MEMORY, COMPUTE = 0.06, 0.93, 1.0
 KINDS: Mapping[str, str] = {"memory": "memory", "cache": "memory", "compute": "compute"}
 """Kinds of seconds by what bounds them; in all others a device waits."""
 LOW, HIGH = 0.70, 1.17
-"""The range that held 80% of rows of devices not used for fitting, as multiples of the expected watts."""
-SOURCE = "a power model fitted to 254 published runs on 7 NVIDIA GPUs"
+"""The range of rows on devices held out, each device with one weight, as multiples of the expected watts."""
+SOURCE = "a model of 254 published runs on 7 NVIDIA GPUs, whose range held 216 of them, each device held out"
 MILLION, JOULES_PER_KWH = 1e6, 3.6e6
 
 

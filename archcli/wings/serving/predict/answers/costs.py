@@ -89,4 +89,4 @@ def cost_notes(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator
         doing = "training" if question.phase == "train" else question.device.name
         yield f"Watts of {doing} are not known: no power limit is stated, or none were measured."
     elif totals["energy"] and ("cost" in totals or question.options.grid is not None):
-        yield f"Watts: {totals['energy']['source']}; the range held 80% of devices not used for fitting."
+        yield f"Watts: {totals['energy']['source']}."

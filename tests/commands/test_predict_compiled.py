@@ -9,7 +9,7 @@ from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import MemorySettings
-from archcli.wings.serving.predict.prediction import (
+from archcli.wings.serving.predict.left_out import (
     OF_EXPERTS,
     OF_LOOPS,
     OF_RECOMPUTED,

@@ -10,6 +10,7 @@ import archcli
 
 MODELS = ("llama-3.1-8b", "qwen2.5-14b", "gpt-oss-20b", "mixtral-8x7b", "gemma-2-9b", "llama-3.1-70b")
 SOME = "rtx-3060,rtx-3090,rtx-4090,rtx-4060-ti,l40s,a100-sxm-80gb,h100-sxm,rx-7900-xtx,m3-max,v100-sxm-32gb"
+CHEAP = "rtx-3050-8gb,rtx-3060,rtx-4070,rtx-4090,rtx-5090"
 CARDS = """title: a dealer
 currency: EUR
 where: a shop
@@ -21,13 +22,8 @@ prices:
 """
 
 
-@pytest.fixture(scope="module")
-def cells():
-    """Every cell of some models, by the options of the question."""
-    return {
-        (name, users): archcli.choose(name, devices=SOME, users=users, every=True).rows
-        for name, users in (("llama-3.1-8b", 1), ("gpt-oss-20b", 4))
-    }
+def drawn(seed):
+    return Random(seed)  # noqa: S311  # the same in every run
 
 
 def named(row):
@@ -49,10 +45,10 @@ def equals_fit(name, users, row):
         assert predicted.totals["tokens_per_s"] == row["tokens_per_s"]
 
 
-def test_cells_equal_the_commands(cells):
-    draw = Random(0)
-    for (name, users), rows in cells.items():
-        for row in draw.sample([row for row in rows if row["fits"]], 6):
+def test_cells_equal_the_commands():
+    for name, users, device in (("gpt2", 2, "rtx-4090"), ("gpt-oss-20b", 1, "m3-max:64gb")):
+        rows = archcli.choose(name, devices=device, users=users, every=True).rows
+        for row in drawn(0).sample([row for row in rows if row["fits"]], 4):
             equals_fit(name, users, row)
 
 
@@ -61,7 +57,7 @@ def test_cells_equal_the_commands(cells):
 def test_many_cells_equal_the_commands(name):
     users = 1 + MODELS.index(name) % 2
     rows = [row for row in archcli.choose(name, devices=SOME, users=users, every=True).rows if row["fits"]]
-    for row in Random(name).sample(rows, min(170, len(rows))):
+    for row in drawn(name).sample(rows, min(170, len(rows))):
         equals_fit(name, users, row)
 
 
@@ -87,43 +83,40 @@ def questions(draw, n):
         yield options
 
 
-@pytest.mark.parametrize("options", [*questions(Random(1), 4)])
+@pytest.mark.parametrize("options", [*questions(drawn(1), 2)])
 def test_front_and_order_equal_brute_force(options):
-    check_front(options)
+    check_front("gpt2", ("rtx-4090", "rtx-3060"), options)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("options", [*questions(Random(2), 30)])
+@pytest.mark.parametrize("options", [*questions(drawn(2), 10)])
 def test_more_fronts_equal_brute_force(options):
-    check_front(options)
+    check_front("llama-3.1-8b", ("rtx-3060", "rtx-4090", "l40s", "m3-max"), options)
 
 
-def check_front(options):
-    report = archcli.choose("llama-3.1-8b", devices=SOME, **options)
-    # a cell for each device and count: with every cell, those of the best formats stand among them
-    every = archcli.choose("llama-3.1-8b", devices=SOME, every=True, **options).rows
-    best = {}
-    for row in every:
-        if row["meets"]:
-            best.setdefault((row["device"], row["count"]), []).append(row)
-    assert report.totals["meeting"] == len(best)
-    kept = report.rows
-    for row in kept:
-        assert row in best[row["device"], row["count"]]
-        # the largest format that is fast enough
-        first = max(best[row["device"], row["count"]], key=lambda it: (it["format"] == row["format"]))
-        assert first["format"] == row["format"]
-    assert not any(beats(a, b) for a in kept for b in kept)
+def check_front(name, devices, options):
+    """Whether the rows are what remains of the formats that fit chooses on each device and count."""
+    shared = {"context": options["context"], "min_speed": options["speed"]}
+    every = archcli.choose(name, devices=",".join(devices), every=True, **options).rows
+    places = {(row["device"], row["count"]) for row in every}
+    formats = {
+        place: archcli.fit(name, f"{place[1]}x{place[0]}", **shared).totals["format"] for place in places
+    }
+    meeting = [row for row in every if row["meets"] and row["format"] == formats[row["device"], row["count"]]]
+    expected = [row for row in meeting if not any(beats(it, row) for it in meeting)]
+    report = archcli.choose(name, devices=",".join(devices), **options)
+    assert report.totals["meeting"] == len(meeting)
     first = {"price": 0, "speed": 1, "power": 2}[options["sort"]]
-    assert all(costs(a)[first] <= costs(b)[first] for a, b in pairwise(kept))
-    if kept:
-        assert (report.totals["device"], report.totals["count"]) == (kept[0]["device"], kept[0]["count"])
+    assert sorted(map(costs, report.rows)) == sorted({costs(row) for row in expected})
+    assert all(row in expected for row in report.rows)
+    assert all(costs(a)[first] <= costs(b)[first] for a, b in pairwise(report.rows))
+    assert not expected or report.totals["format"] == report.rows[0]["format"]
 
 
 def test_a_larger_budget_is_never_slower():
     rates = []
     for budget in (400, 800, 1600, 3200, 6400):
-        rows = archcli.choose("llama-3.1-8b", devices="rtx-*0", budget=budget, sort="speed").rows
+        rows = archcli.choose("gpt2-xl", devices=CHEAP, budget=budget, sort="speed").rows
         rates.append(rows[0]["tokens_per_s"]["expected"] if rows else 0)
     assert rates == sorted(rates)
     assert rates[-1] > rates[0]
@@ -132,24 +125,23 @@ def test_a_larger_budget_is_never_slower():
 def test_a_higher_speed_is_never_cheaper():
     prices = []
     for speed in (20, 60, 100, 200):
-        rows = archcli.choose("llama-3.1-8b", devices="rtx-*0", speed=speed).rows
+        rows = archcli.choose("gpt2-xl", devices=CHEAP, speed=speed).rows
         prices.append(rows[0]["price"]["amount"] if rows else inf)
     assert prices == sorted(prices)
     assert prices[-1] > prices[0]
 
 
 def test_speed_is_that_of_each_user():
-    rows = archcli.choose("llama-3.1-8b", devices=SOME, users=4, speed=50).rows
+    rows = archcli.choose("llama-3.1-8b", devices="rtx-4090,h100-sxm", users=4, speed=50).rows
     assert rows
     assert all(row["tokens_per_s"]["expected"] >= 4 * 50 for row in rows)
 
 
 def test_forms_below_min_bits_meet_nothing():
-    every = archcli.choose("llama-3.1-70b", devices="rtx-4090", every=True).rows
-    assert [row["meets"] for row in every if row["count"] == 1 and row["format"] == "iq2_xxs"] in ([], [False])
-    few = archcli.choose("llama-3.1-70b", devices="rtx-4090", min_bits=2).totals
-    assert (few["device"], few["count"]) == ("rtx-4090", 1)
-    assert archcli.choose("llama-3.1-70b", devices="rtx-4090").totals["count"] == 2
+    # 32.8e9 weights of 3.06 bits are 12.5e9 bytes, of 4 bits 16.4e9: more than a card of 16 GB has
+    assert archcli.choose("qwen2.5-32b", devices="rtx-4080").totals["count"] == 2
+    few = archcli.choose("qwen2.5-32b", devices="rtx-4080", min_bits=3).totals
+    assert (few["count"], few["format"]) == (1, "iq3_xxs")
 
 
 def test_prices_of_a_file(tmp_path):
@@ -192,7 +184,10 @@ def test_a_training_step_equals_memory_and_predict():
     fitting = [row for row in rows if row["fits"]]
     assert {row["device"] for row in fitting} == {"rtx-4090", "a100-sxm-80gb"}
     for row in fitting:
-        assert archcli.memory("qwen2.5-7b", device=named(row), **options).totals["peak_bytes"] == row["peak_bytes"]
+        assert (
+            archcli.memory("qwen2.5-7b", device=named(row), **options).totals["peak_bytes"]
+            == row["peak_bytes"]
+        )
         predicted = archcli.predict("qwen2.5-7b", named(row), **options).totals
         assert predicted["tokens_per_s"] == row["tokens_per_s"]
 
@@ -204,25 +199,3 @@ def test_a_training_within_days():
     for row in report.rows:
         assert 1e9 / row["tokens_per_s"]["expected"] <= 3 * 86_400
     assert archcli.choose("llama-3.1-8b", tokens=10**12, within="1h", **options).rows == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--budget", "-4"), "--budget"),
-        (("--budget", "4", "--per-hour", "4"), "--budget is to buy"),
-        (("--devices", "nothing"), "no device 'nothing'"),
-        (("--devices", "rtx-9*"), "--devices rtx-9* matches no device"),
-        (("--within", "3days"), "--within of how many tokens"),
-        (("--phase", "train", "--speed", "3"), "--speed is of --phase serve"),
-        (("--method", "lora"), "--method is of --phase train"),
-        (("--phase", "train", "--tokens", "1e9", "--within", "soon"), "--within soon is no time"),
-        (("--prices", "nothing.yaml"), "nothing.yaml"),
-        (("--users", "0"), "--users"),
-    ],
-)
-def test_what_is_refused(cli, arguments, said):
-    done = cli("choose", "gpt2", "--devices", "rtx-4090", *arguments)
-    assert done.code == 2
-    assert said in done.err
-    assert done.out == ""

@@ -6,7 +6,7 @@ from archcli.api.asking.subject import subject
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.render import show
 from archcli.render.screen import progress
-from archcli.wings.serving.api.choose import ChooseOptions, choose_report
+from archcli.wings.serving.api.choosing.choose import ChooseOptions, choose_report
 
 
 @asking(ChooseOptions)

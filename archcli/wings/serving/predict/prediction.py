@@ -7,7 +7,7 @@ the first and the last batch are in other stages. A decoded token passes all sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 from math import fsum
@@ -21,6 +21,7 @@ from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.traced import TracedModel
 from archcli.wings.serving.predict.communication.collective import Exposed
 from archcli.wings.serving.predict.constants import Bound, Origin
+from archcli.wings.serving.predict.left_out import OF_FUSED, OF_TOWERS, not_modelled, of_compiled
 from archcli.wings.serving.predict.rank.kernels import (
     NO_CHANGE,
     CacheUse,
@@ -32,7 +33,7 @@ from archcli.wings.serving.predict.rank.planned import PlannedPass, asked_pass, 
 from archcli.wings.serving.predict.rank.rank_times import RankTimes, TimingDevice
 from archcli.wings.serving.predict.rank.rows import HOST, PredictedRow, bus_row, rows_of_stage, waits
 from archcli.wings.serving.predict.rank.stage_step import StageStep, stage_step
-from archcli.wings.serving.predict.times import OF_ADAPTERS, Seconds
+from archcli.wings.serving.predict.times import Seconds
 from archcli.wings.serving.recorded.classes import TimeClass
 
 if TYPE_CHECKING:  # of models with towers alone
@@ -42,16 +43,6 @@ LINK: Bound = "link"
 COMMUNICATION, BUBBLE = "communication", "bubble"
 PRODUCTS = (TimeClass.CONTRACTION, TimeClass.FUSED_ATTENTION)
 """Classes of kernels whose FLOPs are those of matrix products."""
-OF_PEAKS = "What kernels reach of the device's peaks: no measurements of it are known."
-OF_SINGLE_KERNELS = "Compiled kernels: the constants are those of kernels that a compiler did not fuse."
-OF_LOOPS = "Compiled kernels: orders of loops, and kernels moved to save memory. No GPU's were compared."
-OF_EXPERTS = "Compiled experts: a compiler fuses routing and experts otherwise, which is not modelled."
-OF_SCANS = "Compiled scans: a compiler fuses what goes from token to token otherwise, which is not modelled."
-OF_TOWERS = "Compiled towers: their kernels are taken as torch launches them one by one."
-OF_FUSED = "Kernels that trainers fuse, as Megatron-LM and torch.compile do: --compile is nearer to them."
-OF_CUTS = "Compiled stages: a kernel of two layers is one where stages are cut between them, too."
-OF_FLEX = "FlexAttention: no time of it was measured; it has the constants of torch's other fused kernels."
-OF_RECOMPUTED = "Compiled training: results that the backward computes again instead of reading them."
 
 
 class Prediction(NamedTuple):
@@ -200,9 +191,9 @@ def _predict_text(
         fsum(card.clock.rates.peak(settings.dtype) for card in device.unlike or (device,) * plan.devices),
         device.origin(settings) if has_constants else None,
         (
-            *(_of_compiled(rows, times, plan) if compiled else ()),
+            *(of_compiled(rows, times, plan) if compiled else ()),
             *([OF_FUSED] if has_constants and settings.phase == "train" and not compiled else ()),
-            *_not_modelled(rows, times),
+            *not_modelled(rows, times),
         ),
     )
 
@@ -379,39 +370,3 @@ def _model_flops(model: Model, settings: MemorySettings, plan: Plan, planned: Pl
 def _passes(settings: MemorySettings, plan: Plan) -> int:
     """Passes of `batch_size` sequences that all replicas run together."""
     return plan.dp * plan.micro_batches_of(settings) if settings.phase == "train" else 1
-
-
-def _of_compiled(rows: Iterable[PredictedRow], times: RankTimes, plan: Plan) -> Iterator[str]:
-    """What the figures of a compiled pass leave out."""
-    if times.device.has_constants(times.settings.dtype):
-        yield OF_SINGLE_KERNELS
-    yield OF_LOOPS
-    if plan.pp > 1:
-        yield OF_CUTS
-    if any(row.op_class == TimeClass.ROUTING for row in rows):
-        yield OF_EXPERTS
-    if any(part.scans for row in times.rank.planned.rows for part in row.op.parts(*row.inputs)):
-        yield OF_SCANS
-    if times.settings.phase == "train":
-        yield OF_RECOMPUTED
-
-
-def _not_modelled(rows: Iterable[PredictedRow], times: RankTimes) -> Iterator[str]:
-    """What the figures leave out, a sentence each."""
-    settings = times.settings
-    if not times.device.has_constants(settings.dtype):
-        yield OF_PEAKS
-    else:
-        at_limit = (row for row in rows if not row.seconds.is_calibrated)
-        classes = dict.fromkeys(
-            OF_ADAPTERS if row.kernel == OF_ADAPTERS else TimeClass(row.op_class).label for row in at_limit
-        )
-        if classes:
-            yield f"Kernels without measurements, taken at the limit: {', '.join(classes)}."
-        if any("flex_attention" in row.kernel for row in rows):
-            yield OF_FLEX
-    of_whole = times.host is not None or times.device.whole_runs is not None
-    is_timed = of_whole or any(row.op_class == TimeClass.FRAMEWORK for row in rows)
-    yield f"The host: {'' if is_timed else 'launches that the device waits for, '}tokenizing and sampling."
-    if settings.phase == "train":
-        yield "Reading data and writing checkpoints."

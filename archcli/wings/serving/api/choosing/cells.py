@@ -56,7 +56,7 @@ class Conditions:
 
 
 @dataclass(frozen=True)
-class Cell:
+class HardwareCell:
     """So many of a device with a format of the model; without a choice no format fits.
 
     holds: whether the format has enough bits, too.
@@ -90,15 +90,25 @@ class Cell:
         return self.holds and self.conditions.pays(self.price) and self.is_fast
 
     @property
-    def watts(self) -> float | None:
-        """The power limit of all devices; None where no datasheet states it."""
+    def limit_w(self) -> float | None:
+        """The power limit of all devices in W; None where no datasheet states it."""
         each = self.device.figures.get("tdp_w")
         return None if each is None else self.count * each
 
+    @cached_property
+    def watts(self) -> Record | None:
+        """What all devices draw while they generate: low, expected and high; None where that is unknown."""
+        energy = None if self.choice is None else self.choice.speed.get("energy")
+        return energy and energy["watts"]
+
     @property
     def costs(self) -> tuple[float, float, float]:
-        """Price, tokens a second below 0, and watts: the less the better; what is unknown is worst."""
-        return (inf if self.price is None else self.price.amount, -self.rate, self.watts or inf)
+        """Price, tokens a second below 0, and expected watts, else the limit: the less the better.
+
+        What is unknown is worst.
+        """
+        watts = self.limit_w if self.watts is None else self.watts["expected"]
+        return (inf if self.price is None else self.price.amount, -self.rate, watts or inf)
 
     def record(self) -> Record:
         """The cell by JSON's keys."""
@@ -115,6 +125,7 @@ class Cell:
             "meets": self.meets,
             "price": None if price is None else price_record(price),
             "watts": self.watts,
+            "limit_w": self.limit_w,
         }
 
 
@@ -124,7 +135,7 @@ def price_record(price: Price) -> Record:
     return {name: getattr(price, name) for name in names}
 
 
-class Grid:
+class HardwareGrid:
     """All devices and counts for a model, and the cells of each pair of both."""
 
     def __init__(
@@ -142,7 +153,7 @@ class Grid:
             most = 1 if device.kind == "cpu" else devices_per_node(device.figures)
             yield from ((device, count) for count in COUNTS if count <= most)
 
-    def cells(self, device: ListedDevice, count: int, *, every: bool = False) -> list[Cell]:
+    def cells(self, device: ListedDevice, count: int, *, every: bool = False) -> list[HardwareCell]:
         """The best cell, and with `every` that of each further format that fits.
 
         The best has the format that `archcli fit` chooses of those that are fast enough, else the fastest.
@@ -157,15 +168,15 @@ class Grid:
                 choices += [it for it in formats.with_bits() if it is not choices[0]] if every else ()
         return [self._cell(device, count, choice) for choice in choices or [None]]
 
-    def _cell(self, device: ListedDevice, count: int, choice: Choice | Step | None) -> Cell:
+    def _cell(self, device: ListedDevice, count: int, choice: Choice | Step | None) -> HardwareCell:
         price = self.conditions.price_of(self.book, device.name, count)
         holds = choice is not None and choice.has_bits
-        return Cell(device, count, choice, holds, price, self.conditions)
+        return HardwareCell(device, count, choice, holds, price, self.conditions)
 
 
-def front(cells: Sequence[Cell]) -> list[Cell]:
+def front(cells: Sequence[HardwareCell]) -> list[HardwareCell]:
     """The cells that no other beats: one as cheap, as fast and as saving, and better in one of them."""
-    kept: list[Cell] = []
+    kept: list[HardwareCell] = []
     for cell in sorted(cells, key=lambda cell: cell.costs):
         # a cell that beats this one stands before it
         if not any(all(a <= b for a, b in zip(it.costs, cell.costs, strict=True)) for it in kept):
@@ -173,7 +184,7 @@ def front(cells: Sequence[Cell]) -> list[Cell]:
     return kept
 
 
-def ordered(cells: Sequence[Cell], order: ChooseOrder) -> list[Cell]:
+def ordered(cells: Sequence[HardwareCell], order: ChooseOrder) -> list[HardwareCell]:
     """The cells by price, speed or power, the best first; of equal ones the better in the rest."""
     first = {"price": 0, "speed": 1, "power": 2}[order]
     return sorted(cells, key=lambda cell: (cell.costs[first], *cell.costs, cell.name))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from archcli.measure.report import Column, Report, Table
 from archcli.units import three_figures
-from archcli.wings.serving.api.choosing.cells import Cell, ChooseOrder, Conditions, front, ordered
+from archcli.wings.serving.api.choosing.cells import ChooseOrder, Conditions, HardwareCell, front, ordered
 from archcli.wings.serving.api.fitting.choice import UNKNOWN
 from archcli.wings.serving.api.fitting.verdict import CONVENTION, OF_A_CHOICE, figures_of
 from archcli.wings.serving.devices.prices import PriceBook, money
@@ -18,7 +18,7 @@ SHOWN = 10
 """The most lines without --all."""
 KEYS = (
     *("device", "count", "format", "engine", "context", "tokens_per_s", "peak_bytes", "fits", "verdict"),
-    *("meets", "price", "watts", "command"),
+    *("meets", "price", "watts", "limit_w", "command"),
 )
 COLUMNS = (
     Column("devices", "devices"),
@@ -30,7 +30,7 @@ COLUMNS = (
 )
 
 
-class Asked(NamedTuple):
+class ChooseView(NamedTuple):
     """The conditions of a question, its order and prices, and whether every cell is shown."""
 
     conditions: Conditions
@@ -40,7 +40,7 @@ class Asked(NamedTuple):
 
 
 def choose_cells(
-    asked: Asked, best: Sequence[Cell], every: Sequence[Cell], inputs: Mapping[str, Any]
+    asked: ChooseView, best: Sequence[HardwareCell], every: Sequence[HardwareCell], inputs: Mapping[str, Any]
 ) -> Report:
     """The report on the best cell of each device and count, and with --all on `every` cell."""
     meeting = ordered([cell for cell in best if cell.meets], asked.order)
@@ -69,7 +69,7 @@ def choose_cells(
     )
 
 
-def _title(best: Sequence[Cell], inputs: Mapping[str, Any]) -> str:
+def _title(best: Sequence[HardwareCell], inputs: Mapping[str, Any]) -> str:
     """`serving, 4 x 8,192 tokens, 307 devices, of each 1, 2, 4 or 8`."""
     doing = "serving" if inputs["phase"] == "serve" else "training"
     tokens = "" if inputs["context"] is None else f"{inputs['context']:,} tokens"
@@ -79,12 +79,12 @@ def _title(best: Sequence[Cell], inputs: Mapping[str, Any]) -> str:
     return f"{doing}, {of_pass}, {n_devices} device{'s' * (n_devices > 1)}{several}"
 
 
-def in_words(cell: Cell) -> str:
+def in_words(cell: HardwareCell) -> str:
     """`2 x rtx-3090`."""
     return cell.device.name if cell.count == 1 else f"{cell.count} x {cell.device.name}"
 
 
-def _headline(first: Cell | None, best: Sequence[Cell], asked: Asked) -> str:
+def _headline(first: HardwareCell | None, best: Sequence[HardwareCell], asked: ChooseView) -> str:
     if first is None or first.choice is None:
         return "\n".join(
             (f"nothing meets {_conditions(asked.conditions)}", *_nearest(best, asked.conditions))
@@ -106,7 +106,7 @@ def _conditions(conditions: Conditions) -> str:
     return " and ".join(parts) or "the context"
 
 
-def _nearest(best: Sequence[Cell], conditions: Conditions) -> Iterator[str]:
+def _nearest(best: Sequence[HardwareCell], conditions: Conditions) -> Iterator[str]:
     """What comes nearest, and the condition to loosen."""
     holding = [cell for cell in best if cell.holds]
     if not holding:
@@ -125,17 +125,21 @@ def _nearest(best: Sequence[Cell], conditions: Conditions) -> Iterator[str]:
         yield f"The fastest{within} is {which}: loosen --speed or --within."
 
 
-def _line(cell: Cell) -> dict[str, Any]:
+def _line(cell: HardwareCell) -> dict[str, Any]:
     """The cell as the table shows it."""
     record = cell.record()
     price = cell.price
     rates = figures_of(record["tokens_per_s"] or UNKNOWN)
     cost = None if price is None else money(price.amount, price.currency)
+    watts = record["watts"] and round(record["watts"]["expected"])
     of_hour = " an hour" if price is not None and price.kind == "hour" else ""
-    return {**record, **rates, "devices": in_words(cell), "cost": cost and f"{cost}{of_hour}"}
+    line = {**record, **rates, "watts": watts or cell.limit_w, "estimates": [] if watts else ["watts"]}
+    return {**line, "devices": in_words(cell), "cost": cost and f"{cost}{of_hour}"}
 
 
-def _notes(asked: Asked, first: Cell | None, best: Sequence[Cell], hidden: int) -> Iterator[str]:
+def _notes(
+    asked: ChooseView, first: HardwareCell | None, best: Sequence[HardwareCell], hidden: int
+) -> Iterator[str]:
     book, conditions = asked.book, asked.conditions
     yield f"Prices: {book.title}, {book.date}; what you would pay stands in a file of yours: --prices FILE."
     unknown = sum(cell.holds and cell.price is None for cell in best)

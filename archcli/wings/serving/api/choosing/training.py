@@ -61,14 +61,17 @@ class Step:
         return verdict_of(self.question, self.answer)
 
     @cached_property
+    def speed(self) -> Record:
+        """Totals of the prediction; empty where no rates are known."""
+        try:
+            return {} if self.predicted is None else totals_of(self.predicted, self.predicted.answer())
+        except ArchError:
+            return {}
+
+    @property
     def tokens_per_s(self) -> Record:
         """Trained tokens a second of all devices; None where no rates are known."""
-        if self.predicted is None:
-            return UNKNOWN
-        try:
-            rates: Record = totals_of(self.predicted, self.predicted.answer())["tokens_per_s"]
-        except ArchError:
-            return UNKNOWN
+        rates: Record = self.speed.get("tokens_per_s", UNKNOWN)
         return rates
 
     def record(self) -> Record:

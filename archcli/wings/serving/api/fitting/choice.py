@@ -46,6 +46,7 @@ class Choice:
         self.fit, self.dtype, self.options = fit, dtype, options
         self.question = fit.memory(dtype=dtype, seq_len=fit.wanted[0], **options)
         self.engine = self.question.settings.engine or NO_ENGINE
+        self._lacking: dict[int, int] = {}
         if fit.dtype is None or options:  # what is stated is counted, with a note
             check_runs(self.engine, self.question.model, options.get("kv_dtype"), self.question.device)
 
@@ -87,7 +88,9 @@ class Choice:
 
     def lacking(self, tokens: int) -> int:
         """Bytes that are missing on a device or in RAM for a context; 0 or less where it fits."""
-        return self.at(tokens).lacking()
+        if tokens not in self._lacking:
+            self._lacking[tokens] = self.at(tokens).lacking()
+        return self._lacking[tokens]
 
     def holds(self, tokens: int, margin: int = 0) -> bool:
         """Whether a context of so many tokens fits, with so many bytes left."""

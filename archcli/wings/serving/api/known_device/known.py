@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import groupby
 from math import inf
 from pathlib import Path
@@ -297,6 +297,7 @@ def _of_datasheet(sheet: Datasheet, memory: DeviceMemory) -> PredictedDevice:
     fabric = Fabric(memory.name, figures.get("link_gb_s"), figures.get("network_gb_s"))
     rates: Rates = clock.rates
 
+    @cache
     def kernels_of(engine: str) -> EngineClock | None:
         from archcli.wings.serving.api.known_device.lenders import engine_clock  # of served models alone
 

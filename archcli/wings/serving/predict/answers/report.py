@@ -44,7 +44,7 @@ from archcli.wings.serving.predict.answers.question import (
 )
 from archcli.wings.serving.predict.answers.tables import FIGURES, kind_of_figures, totals_of
 from archcli.wings.serving.predict.constants import SMALL_BYTES
-from archcli.wings.serving.predict.prediction import OF_PEAKS
+from archcli.wings.serving.predict.left_out import OF_PEAKS
 from archcli.wings.serving.predict.rank.routing import POWER
 from archcli.wings.serving.predict.rank.stage_step import PASSES_OF_RING
 from archcli.wings.serving.predict.times import GROUPED

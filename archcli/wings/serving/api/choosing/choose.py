@@ -15,8 +15,8 @@ from archcli.errors import ArchError
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.values import AboveZero, Interval
-from archcli.wings.serving.api.choosing.cells import Cell, ChooseOrder, Conditions, Grid
-from archcli.wings.serving.api.choosing.report import Asked, choose_cells
+from archcli.wings.serving.api.choosing.cells import ChooseOrder, Conditions, HardwareCell, HardwareGrid
+from archcli.wings.serving.api.choosing.report import ChooseView, choose_cells
 from archcli.wings.serving.api.choosing.shared import SharedQuestions
 from archcli.wings.serving.api.choosing.training import TrainingOptions, TrainingQuestions
 from archcli.wings.serving.api.fitting.forms import MIN_BITS, is_published
@@ -184,15 +184,15 @@ def choose_report(options: ChooseOptions, subject: Subject, tick: Tick = lambda 
     """The report on a loaded model; `tick` hears of each device."""
     conditions = Conditions(options.rate, options.users, options.budget, options.per_hour)
     book = prices(options.prices)
-    grid = Grid(options.questions(subject), options.listed(), book, conditions)
+    grid = HardwareGrid(options.questions(subject), options.listed(), book, conditions)
     places = [*grid.places()]
-    best, every = list[Cell](), list[Cell]()
+    best, every = list[HardwareCell](), list[HardwareCell]()
     for i, (device, count) in enumerate(places):
         tick(device.name, i, len(places))
         first, *others = grid.cells(device, count, every=options.every)
         best.append(first)
         every += [first, *others]
-    asked = Asked(conditions, options.sort, book, options.every)
+    asked = ChooseView(conditions, options.sort, book, options.every)
     report = choose_cells(asked, best, every, _inputs(options))
     rows = [{**row, "command": options.command(subject, row)} for row in report.rows]
     return subject.named(replace(report, rows=rows), options)

@@ -29,6 +29,7 @@ from archcli.wings.running.api.plot import plot as plot
 from archcli.wings.running.api.profile import profile as profile
 from archcli.wings.running.api.verify import verify as verify
 from archcli.wings.serving.api.bench import bench as bench
+from archcli.wings.serving.api.choosing.choose import choose as choose
 from archcli.wings.serving.api.devices import devices as devices
 from archcli.wings.serving.api.fit import fit as fit
 from archcli.wings.serving.api.memory import count_memory as count_memory
@@ -54,6 +55,7 @@ __all__ = [
     "bench",
     "build",
     "check",
+    "choose",
     "compare",
     "count_flops",
     "count_kv_cache",

@@ -11,6 +11,7 @@ ASKED = {
     "memory decode": ("memory", "--phase", "decode", "-s", "30"),
     "predict": ("predict", "--device", "h100-sxm", "--phase", "train", "-s", "7"),
     "fit": ("fit", "h100-sxm"),
+    "choose": ("choose", "--devices", "h100-sxm"),
     "predict decode": ("predict", "--device", "h100-sxm", "-s", "30"),
     "scale": ("scale", "--params", "2M", "-s", "7"),
     "check": ("check", "--exit-zero"),
@@ -23,6 +24,7 @@ ASKED = {
     "explain kvcache": ("explain", "kvcache", "--context", "30"),
 }
 GENERATES = {
+    "choose",
     "fit",
     "memory decode",
     "predict decode",

@@ -74,6 +74,8 @@ predict llama-3.1-8b --device l4 -s 1000 --json
 predict gpt2 --device h100-sxm --price-per-hour 2.5 --json
 predict gpt2 --device h100-sxm --price-per-hour 1e0 --json
 predict gpt2 --device h100-sxm --phase train --compile --json
+choose gpt2 --devices 4090 --json
+choose gpt2 --devices 4090 --phase train --json
 fit gpt2 h100-sxm --json
 fit gpt2 --device h100-sxm --json
 fit llama-3.1-8b 'rtx 4090' --dtype Q4_K_M --json
@@ -238,6 +240,7 @@ predict llama-3.1-8b --device l4 -z 1000
 predict gpt2 --device h100-sxm --price-per-hour x
 predict gpt2 --device h100-sxm --price-per-hour -1
 predict gpt2 --device h100-sxm --calibrate nowhere.json
+choose gpt2 --devices nothing
 fit gpt2 h100-sxm --device l4
 fit gpt2 h100-sxm --sort largest
 fit gpt2 h100-sxm l4

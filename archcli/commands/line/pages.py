@@ -37,6 +37,11 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
         "archcli fit qwen3-32b rtx-4090 --dtype q4_k_m -c 32Ki": "In this format, with 32,768 tokens.",
         "archcli fit --device rtx-3090": "Which presets fit this card.",
     },
+    "choose": {
+        "archcli choose llama-3.1-70b --speed 15 --budget 3500": "The cheapest that is fast enough.",
+        "archcli choose qwen3-8b --users 16 --per-hour 2": "To hire, for sixteen at once.",
+        "archcli choose gpt-oss-20b --devices 'rtx-*,m4*' --sort power": "The most saving of these.",
+    },
     "params": {
         "archcli params llama-3.1-8b": "A preset.",
         "archcli params config.json --dtype q4_k_m": "A file of Hugging Face, with the bytes in 4 bits.",

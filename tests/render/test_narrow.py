@@ -91,6 +91,6 @@ def test_a_long_command_can_be_pasted(width):
     lines = folded(text, width, pasted=True)
     assert max(map(len, lines)) <= width
     before, shown, *after = "\n".join(lines).split("`")
-    ran = subprocess.run(["sh", "-c", f"printf '%s ' {shown}"], capture_output=True, text=True, check=True)
-    assert ran.stdout.split() == command.split()
+    ran = subprocess.run(["/bin/sh", "-c", f"printf '%s ' {shown}"], capture_output=True, check=True)
+    assert ran.stdout.decode().split() == command.split()
     assert "\\" not in before + "".join(after)

@@ -45,7 +45,7 @@ def piped(report: Report) -> str:
     tables = [fitting(table, width) for table in report.tables]
     reduced = reduced_line([missing for _, missing in tables], width)
     body = ["\n".join(opening(report)), *(_drawn(table) for table, _ in tables)]
-    below = [part for line in (*reduced, *closing(report)) for part in folded(line, width)]
+    below = [part for line in (*reduced, *closing(report)) for part in folded(line, width, pasted=True)]
     return "\n\n".join(filter(None, [*body, "\n".join(below)])) + "\n"
 
 

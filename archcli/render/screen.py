@@ -7,9 +7,10 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import chain
 from textwrap import TextWrapper
 from typing import TextIO
 from unicodedata import category, east_asian_width
@@ -22,6 +23,8 @@ GLUE = "\xa0"
 """A no-break space. Its name in an escape would load a table of names, in which Ctrl-C is a SyntaxError."""
 SPANS = re.compile(r"`[^`]+`|\[[^][]+\]")
 """Code in backquotes and what stands in brackets, `[default: 1]`, are not broken."""
+CONTINUED = " \\"
+"""The end of a line that a shell joins with the next."""
 EMPHASIS = re.compile(r"(?<![\w*])(\*{1,2})(?=\S)([^*]+)(?<=\S)\1(?![\w*])")
 """Words between single or double asterisks, `*so*`; 2*d*n is a product."""
 SEAMS = "/.,=:|-_"
@@ -76,18 +79,33 @@ def painted(text: str, stream: TextIO | None = None) -> str:
     return out.getvalue().removesuffix("\n")
 
 
-def folded(text: str, width: int | None, indent: str = "", first: str = "") -> list[str]:
+def folded(
+    text: str, width: int | None, indent: str = "", first: str = "", *, pasted: bool = False
+) -> list[str]:
     """Lines of at most `width` columns, the further ones indented; the text as it is without a width.
 
-    Words and SPANS stay whole; what is wider than a line breaks after a sign such as / or =.
+    Words and SPANS stay whole; what is wider than a line breaks after a sign such as / or =. Where it is
+    `pasted`, lines of a long command in backquotes end with a backslash, by which a shell joins them.
     """
     if width is None:
         return [first + text]
     first, indent = first[: width // 2], indent[: width // 2]
+    pasted = pasted and any(span[0] == "`" and len(span) > width for span in SPANS.findall(text))
+    width -= len(CONTINUED) if pasted else 0
     wrapper = TextWrapper(width, initial_indent=first, subsequent_indent=indent)
     wrapper.break_long_words = wrapper.break_on_hyphens = False
     lines = wrapper.wrap(_glued(text, width - len(indent)))
-    return [part for line in lines for part in _broken(line.replace(GLUE, " "), width, indent)]
+    pieces = [_broken(line.replace(GLUE, " "), width, indent) for line in lines]
+    return list(_continued(pieces) if pasted else chain.from_iterable(pieces))
+
+
+def _continued(pieces: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The pieces of lines, with a backslash where one ends within a command, or within a word of it."""
+    quotes = 0
+    for line in pieces:
+        for i, piece in enumerate(line, 1):
+            quotes += piece.count("`")
+            yield piece + (CONTINUED if i == len(line) else CONTINUED.strip()) * (quotes % 2)
 
 
 def _glued(text: str, most: int) -> str:

@@ -107,7 +107,7 @@ def _print(report: Report, console: Console, fuller: str) -> None:
         console.print(block)
         console.print()
     for line in [*_reduced(tables, width, fuller), *closing(report)]:
-        console.print(Text("\n".join(folded(line, width)), style="dim"))
+        console.print(Text("\n".join(folded(line, width, pasted=True)), style="dim"))
 
 
 def _first_lines(report: Report, width: int) -> Iterator[Text]:

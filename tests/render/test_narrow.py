@@ -1,9 +1,12 @@
 """Tables on narrow terminals: text is folded at its seams, and what has no room is named."""
 
+import subprocess
+
 import pytest
 from rich.cells import cell_len
 
 from archcli.measure.report import Column, Report, Table
+from archcli.render.screen import folded
 from archcli.render.terminal import terminal
 
 PATH = "layers.0.attention_norm.query_projection.weight"
@@ -75,3 +78,19 @@ def test_a_long_title_is_not_squeezed_into_a_small_table(monkeypatch):
     assert "A title much longer than the table below it\n" in terminal(
         Report("x", {}, {}, "", {}, [], (table,))
     )
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_a_long_command_can_be_pasted(width):
+    """Its lines, as a shell joins them, are the command; other text has no backslash."""
+    command = (
+        "vllm serve Qwen/Qwen2.5-7B-Instruct --max-model-len 32768 --max-num-batched-tokens 2048 "
+        "--enable-expert-parallel --download-dir /data/models/of/every/kind/that/there/is/in/this/house"
+    )
+    text = f"note: Serve it with `{command}`, or with `archcli fit`, whatever else may be said."
+    lines = folded(text, width, pasted=True)
+    assert max(map(len, lines)) <= width
+    before, shown, *after = "\n".join(lines).split("`")
+    ran = subprocess.run(["/bin/sh", "-c", f"printf '%s ' {shown}"], capture_output=True, check=True)
+    assert ran.stdout.decode().split() == command.split()
+    assert "\\" not in before + "".join(after)

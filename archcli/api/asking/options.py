@@ -178,7 +178,7 @@ ChosenOptimizer = Annotated[
 ]
 Gradients = Annotated[
     arguments.GradientDtype | None,
-    Option("Type in which gradients are summed and kept. [default: that of the weights]"),
+    Option("Type in which gradients are summed and kept. [default: the weights']"),
 ]
 
 # number formats
@@ -194,8 +194,8 @@ Dtype = Annotated[
 KvDtype = Annotated[
     dtypes.CacheDtypeName | None,
     Option(
-        "Type of an engine's cache: bf16, fp8, int8, q8_0, q5_1, q4_0, nvfp4, fp8_ds_mla; of keys and of "
-        "values as q8_0:q4_0. [default: as computed]",
+        "Type of an engine's cache: bf16, fp8, int8, q8_0, q5_1, q4_0, nvfp4, fp8_ds_mla; of keys and "
+        "values: q8_0:q4_0. [default: as computed]",
         metavar="TYPE",
         reads="text",
         completes="cache_dtypes",
@@ -215,7 +215,7 @@ Engine = Annotated[
 Utilization = Annotated[
     Share | None,
     Option(
-        "The part of a device's memory that the engine takes. [default: the engine's]",
+        "The share of memory that the engine takes. [default: the engine's]",
         metavar="SHARE",
         reads="number",
     ),

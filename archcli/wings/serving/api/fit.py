@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from archcli.units import Taken
 from archcli.wings.serving.api.fitting.question import FitOptions, inputs_of, list_question, question_of
 from archcli.wings.serving.api.fitting.verdict import fit_model
 from archcli.wings.serving.api.pasted import with_commands
+from archcli.wings.serving.api.programs.command_lines import with_command
 from archcli.wings.serving.devices.budget import is_device
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ def _report(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Rea
         return _model(options, overrides, tick, read)
     if overrides:
         raise ArchError("--set changes a model, and none is named", "name one, or leave --set out")
+    if options.command:
+        raise ArchError("--command is of one model, and none is named", "name one, or leave --command out")
     if options.device is not None and options.files is None:
         report = _presets(options, tick)
         return replace(report, notes=(*report.notes, *taken_notes(options)))
@@ -75,7 +79,8 @@ def _model(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Read
         options = replace(options, device=this_device())
 
     def answer() -> Report:
-        report = fit_model(options.question(subject), verbose=options.verbose)
+        finish = partial(with_command, subject=subject, options=options)
+        report = fit_model(options.question(subject), verbose=options.verbose, finish=finish)
         return subject.named(with_commands(report, "fit", subject, options), options)
 
     return subject.judged("fit", answer)

@@ -49,7 +49,8 @@ from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.pasted import with_commands
 from archcli.wings.serving.api.plan_options import WHOLE, Adapters, Free, PlanOptions
 from archcli.wings.serving.api.programs.adapters import with_adapters
-from archcli.wings.serving.api.programs.trainer import Command, TrainerOptions, of_known_plan
+from archcli.wings.serving.api.programs.command_lines import with_command
+from archcli.wings.serving.api.programs.trainer import TrainerOptions, of_known_plan
 from archcli.wings.serving.devices.engines import runs_on
 from archcli.wings.serving.launches.memory.trainer import with_method
 from archcli.wings.serving.memory.answers.question import Fit, MemoryQuestion, check_question
@@ -143,7 +144,6 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions, Trai
     gradients: Gradients = None
     free: Free = None
     measured_bytes: MeasuredBytesOption = None
-    command: Command = False
     adapters: Adapters = None
 
     def __post_init__(self) -> None:
@@ -212,6 +212,7 @@ def memory_report(
     tell: Callable[[str], None] = lambda attempt: None,  # noqa: ARG005
 ) -> Report:
     """The report on a loaded model; `tell` receives a text for each attempt to find what fits."""
+    serving = options.serving(subject.model)
     report = count(
         question,
         what_fits=options.fit,
@@ -219,14 +220,15 @@ def memory_report(
         tell=tell,
         # reads a file for each device of the package, so only where the fewest devices are looked for
         devices=_gpus(question, options) if options.fit == "devices" and question.device is None else (),
-        serving=options.serving(subject.model),
+        serving=serving,
         measured=_measured(options.measured_bytes),
     )
     settings = question.settings
     engine = settings.engine or NO_ENGINE
     notes = version_notes(engine, question.model, settings.cache_dtype, question.device)
     report = replace(report, notes=(*options.method_notes(question), *report.notes, *notes))
-    report = options.with_arguments(report, question, said_too=options.command)
+    report = options.with_arguments(report, question)
+    report = with_command(report, serving or question, subject, options)
     return subject.named(with_commands(report, "memory", subject, options), options)
 
 

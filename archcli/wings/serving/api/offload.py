@@ -37,7 +37,7 @@ OffloadOption = Annotated[
 Ram = Annotated[
     Size,
     Option(
-        "With --offload: the RAM for it, in training of a node. "
+        "With --offload: its RAM, in training a node's. "
         "[default: an instance's, else 64GiB, in training none]",
         metavar="SIZE",
         reads="text",
@@ -52,7 +52,7 @@ RamBandwidth = Annotated[
 BusBandwidth = Annotated[
     Size,
     Option(
-        "With --offload: the rate of copies between RAM and device. [default: 25GB/s]",
+        "With --offload: the rate between RAM and device. [default: 25GB/s]",
         metavar="RATE",
         reads="text",
     ),

@@ -17,12 +17,12 @@ from archcli.wings.serving.memory.plan import Plan
 Zero = Annotated[
     arguments.ZeroStage,
     count_option(
-        "In training, shard over --dp and --cp: 1 the optimizer's states, 2 gradients too, 3 weights too."
+        "In training, shard over --dp and --cp: 1 optimizer states, 2 gradients too, 3 weights too."
     ),
 ]
 MicroBatches = Annotated[
     AboveZero,
-    count_option("Batches that pass through the stages of --pp, one after the other."),
+    count_option("Batches that pass the stages of --pp in turn."),
 ]
 Schedule = Annotated[
     arguments.Schedule,

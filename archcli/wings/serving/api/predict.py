@@ -47,6 +47,7 @@ from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.pasted import with_commands
 from archcli.wings.serving.api.plan_options import WHOLE, Adapters, Free, PlanOptions
 from archcli.wings.serving.api.programs.adapters import with_adapters
+from archcli.wings.serving.api.programs.command_lines import with_command
 from archcli.wings.serving.api.programs.trainer import TrainerOptions, of_known_plan
 from archcli.wings.serving.devices.engines import load_engine
 from archcli.wings.serving.launches.memory.trainer import with_method
@@ -327,6 +328,7 @@ def predict_report(subject: Subject, question: PredictQuestion, options: Predict
         notes.append(OF_TRAINER.format(memory.settings.trainer.title))
         notes += [OF_REFERENCE] * bool(memory.settings.trainer.reference)
     report = replace(report, notes=(*options.method_notes(memory), *report.notes, *notes))
+    report = with_command(options.with_arguments(report, memory), memory, subject, options)
     return subject.named(with_commands(report, "predict", subject, options), options)
 
 

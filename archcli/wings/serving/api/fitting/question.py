@@ -24,6 +24,7 @@ from archcli.wings.serving.api.memory import Memory, MemoryOptions
 from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.plan_options import Adapters, Free
 from archcli.wings.serving.api.predict import PredictOptions, predict_question
+from archcli.wings.serving.api.programs.trainer import Command
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.predict.answers.question import PredictQuestion
 
@@ -85,6 +86,7 @@ class FitOptions(NetworkOptions, OffloadOptions):
     files: FilesIn = None
     verbose: Verbose = False
     free: Free = field(default=None, kw_only=True)
+    command: Command = field(default=False, kw_only=True)
     adapters: Adapters = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +15,7 @@ from archcli.wings.serving.api.fitting.choice import Choice, Formats, Record
 from archcli.wings.serving.api.fitting.fit_question import FitQuestion
 from archcli.wings.serving.api.fitting.forms import has_bits, is_published
 from archcli.wings.serving.memory.answers.changes import SMALLER_CACHES
-from archcli.wings.serving.memory.answers.question import check_question
+from archcli.wings.serving.memory.answers.question import MemoryQuestion, check_question
 from archcli.wings.serving.memory.answers.tables import device_in_words, memory_in_words, plan_in_words, title
 from archcli.wings.serving.memory.answers.verdict import margin_in_words, tight_note
 from archcli.wings.serving.predict.answers.limits import rate_in_words
@@ -34,15 +34,25 @@ OF_A_CHOICE = (
 )
 """Columns of a format and its figures."""
 EVERY = "every format"
+Finish = Callable[[Report, MemoryQuestion | None], Report]
 MOST_DEVICES = 8
 """The most devices that are suggested: a usual server."""
 
 
-def fit_model(fit: FitQuestion, *, verbose: bool = False) -> Report:
-    """The verdict on one model and one device. Raises ArchError for a question without an answer."""
+def fit_model(fit: FitQuestion, *, verbose: bool = False, finish: Finish = lambda it, _: it) -> Report:
+    """The verdict on one model and one device. Raises ArchError for a question without an answer.
+
+    `finish` gets the report, and the question at the context of the headline; None where nothing fits.
+    """
     formats = Formats(fit)
     check_question(formats.first.question)
     best = formats.best()
+    report = _report(formats, best, verbose=verbose)
+    return finish(report, None if best is None else best.at(fit.context or best.context or 0))
+
+
+def _report(formats: Formats, best: Choice | None, *, verbose: bool) -> Report:
+    fit = formats.fit
     shown = _nearest(formats) if best is None else best
     better, smaller = (None, None) if best is None else (formats.better(best), formats.smaller(best))
     rival, change = best and formats.rival(best), _change(formats, best)

@@ -55,8 +55,12 @@ MEANINGS = {
     "split": "what several devices share: layers are whole, each on one of them",
     "all_reduce": "",
     "experts": "",
+    "command": "its own options for what archcli counts: --command",
+    "check": "those of a program that measures its speed",
 }
 """Facts of an engine in the order of their table, with the meaning where the name is not enough."""
+NOT_LISTED = ("fuses", "command", "check")
+"""Facts of one engine that the list of all leaves out."""
 COLUMNS = (
     Column("name", "engine"),
     Column("title", "title", minor=True),
@@ -117,7 +121,7 @@ def _record(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The facts of one engine as a row of the list."""
     for key in ("name", "title", "version", "source"):
         yield key, facts[key]
-    yield from ((key, as_cell(facts.get(key))) for key in MEANINGS if key != "fuses")
+    yield from ((key, as_cell(facts.get(key))) for key in MEANINGS if key not in NOT_LISTED)
 
 
 def _engine_report(facts: Mapping[str, Any]) -> Report:

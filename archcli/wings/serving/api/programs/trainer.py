@@ -23,7 +23,7 @@ Method = Annotated[
     Literal["full", "lora", "qlora", "dora"] | None,
     Option("Train all weights, adapters of rank 16, these beside 4 bits and paged AdamW, or with DoRA."),
 ]
-Command = Annotated[bool, Option("Add the trainer's own arguments.")]
+Command = Annotated[bool, Option("Add the engine's or trainer's command.")]
 USUAL = {"optimizer": "adamw-mixed", "recompute": "none", "loss": "plain"}
 """Options of training where nothing says others."""
 OPTIONS = ("batch_size", "grad_accum", "recompute", "optimizer", "dtype")
@@ -39,6 +39,7 @@ class TrainerOptions:
     _: KW_ONLY
     trainer: TrainerOption = None
     method: Method = None
+    command: Command = False
 
     def chosen_trainer(self, phase: str) -> Trainer | None:
         """The trainer; None for none. Raises ArchError for an unknown one, and outside of training."""
@@ -64,12 +65,12 @@ class TrainerOptions:
         options = {"dtype": usual, **self.usual(model)}
         return {name: options[name] for name in options if vars(self).get(name, "") is None}
 
-    def with_arguments(self, report: Report, question: MemoryQuestion, *, said_too: bool) -> Report:
+    def with_arguments(self, report: Report, question: MemoryQuestion) -> Report:
         """The report with what was asked, and what fits, in the words of the trainer.
 
-        `said_too`: in a note as well.
+        With --command in a note as well.
         """
-        model, settings, fitted = question.model, question.settings, report.totals["fit"] or {}
+        model, settings, fitted = question.model, question.settings, report.totals.get("fit") or {}
         if settings.trainer is None:
             return report
         options = {name: getattr(settings, name) for name in OPTIONS} | question.plan.inputs()
@@ -79,7 +80,7 @@ class TrainerOptions:
         options["batch_size"] = max(options["batch_size"] // settings.trainer.sequences, 1)
         said = [*settings.trainer.said(options)]
         line = (" " if said and said[0].startswith("--") else ", ").join(said)
-        note = (f"In the words of {settings.trainer.title}: {line}",) if said_too else ()
+        note = (f"In the words of {settings.trainer.title}: {line}",) if self.command else ()
         totals = {**report.totals, "arguments": said}
         return replace(report, totals=totals, notes=(*note, *report.notes))
 

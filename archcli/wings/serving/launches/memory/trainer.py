@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -38,6 +38,8 @@ HELD, STEPS, KEPT, FUSED, SHARED, FLEX = "held", "steps", "kept", "fused", "shar
 """Values of the facts `outputs`, `norms`, `packed_inputs`, `projections` and `attention`."""
 ALWAYS = ("batch_size", "rank", "seq_len")
 """Options that are said even where they are 1."""
+LEFT_OUT = {"0", "1", "None"}
+"""Values of an option that need no words."""
 SEVERAL = "--trainer fsdp2 or deepspeed"
 """Trainers of the modules of transformers on several devices."""
 SHOWN = 3
@@ -118,11 +120,7 @@ class Trainer:
 
     def said(self, options: Mapping[str, object]) -> Iterator[str]:
         """These options in its own words."""
-        for option, text in self.arguments.items():
-            name, _, value = option.partition(" ")
-            said = str(options.get(name))
-            if said == value or (not value and (name in ALWAYS or said not in {"1", "0", "None"})):
-                yield text.format(said)
+        return (text for _, text in texts_of(self.arguments, options, ALWAYS))
 
     def check(self, method: str) -> None:
         """Raise ArchError for a method that it does not have."""
@@ -229,3 +227,20 @@ def _trainer(value: object) -> Trainer | None:
 
 ChosenTrainer = Annotated[Trainer | None, Conversion("a Trainer", _trainer)]
 """The annotation of a record's field."""
+
+
+def texts_of(
+    arguments: Mapping[str, str], options: Mapping[str, object], always: Container[str]
+) -> Iterator[tuple[str, str]]:
+    """(option, its text) in the words of a program: the first of its `arguments` that applies to each.
+
+    `recompute none` is of that value, `ep {tp}` of one equal to tp, `rank` of any value but 0, 1 and None.
+    """
+    known = set()
+    for option, text in arguments.items():
+        name, _, value = option.partition(" ")
+        said = str(options.get(name))
+        applies = said == value.format(**options) if value else name in always or said not in LEFT_OUT
+        if applies and name not in known:
+            known.add(name)
+            yield name, text.format(said)

@@ -97,8 +97,11 @@ def device_in_words(device: DeviceMemory) -> str:
 
 
 def memory_in_words(device: DeviceMemory) -> str:
-    """What there is of each device: `79.1 GiB`, or `30.3 GiB free`."""
-    return f"{binary_bytes(device.memory_bytes)}{' free' * (device.free_bytes is not None)}"
+    """What there is of each device: `79.1 GiB`, or `22.0 GiB free of 31.2 GiB`."""
+    there, in_all = binary_bytes(device.memory_bytes), device.in_all_bytes
+    if device.free_bytes is None or in_all is None:
+        return there
+    return f"{there} free of {binary_bytes(in_all)}"
 
 
 def plan_in_words(plan: Plan) -> str:

@@ -164,7 +164,7 @@ def _parts(text: str) -> tuple[Part, ...]:
 
 
 def _numbers(text: str) -> dict[str, str | None]:
-    """{"layers": "20", "experts": None} of layers:20,experts. Raises ArchError for a text that is no offload."""
+    """{"layers": "20", "experts": None} of layers:20,experts; ArchError for a text that is no offload."""
     if not {*text.split(",")}.isdisjoint({*get_args(Part), "all"}):
         what = f"--offload {text[:40]} is of training, and llama.cpp leaves layers or experts in RAM"
         raise ArchError(what, "--phase train; or layers:20, experts or auto")

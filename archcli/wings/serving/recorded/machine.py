@@ -50,7 +50,9 @@ def total_memory(proc: Path = PROC, groups: Path = GROUPS) -> int | None:
 def cores() -> int:
     """The cores of all sockets; threads of a core count once where the system tells them apart."""
     blocks = [block.splitlines() for block in _text(PROC / "cpuinfo").split("\n\n") if "processor" in block]
-    places = {tuple(line for line in block if line.startswith(("physical id", "core id"))) for block in blocks}
+    places = {
+        tuple(line for line in block if line.startswith(("physical id", "core id"))) for block in blocks
+    }
     return len(blocks) if places == {()} else len(places)
 
 

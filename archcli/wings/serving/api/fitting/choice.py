@@ -300,7 +300,11 @@ class Formats:
         if fit.dtype is not None:
             return next((self.first for tokens in fit.wanted if self.does(self.first, tokens)), None)
         is_usual = self._is_usual(self.first)
-        if is_usual and self._holds_weights(self.first, self.published_bytes) and self.does(self.first, fit.longest):
+        if (
+            is_usual
+            and self._holds_weights(self.first, self.published_bytes)
+            and self.does(self.first, fit.longest)
+        ):
             return self.first
         # what is packed already is taken as it is, though tight: people load no smaller form of it
         packed = self.first.question.model.is_as_published and self.first.question.model.quantization
@@ -316,10 +320,11 @@ class Formats:
 
     def _is_usual(self, choice: Choice) -> bool:
         """Whether people run a format on the device: with llama.cpp on a CPU none of more than 8 bits."""
-        return not self._on_cpu or (choice.engine.name == "llamacpp" and is_narrow(choice.format))
+        return not self.on_cpu or (choice.engine.name == "llamacpp" and is_narrow(choice.format))
 
     @property
-    def _on_cpu(self) -> bool:
+    def on_cpu(self) -> bool:
+        """Whether llama.cpp runs the model on a CPU."""
         return self.first.device.family == "cpu" and self.first.engine.name == "llamacpp"
 
     def _has_bits(self, choice: Choice) -> bool:
@@ -346,7 +351,7 @@ class Formats:
         On devices of servers those of the usual engine come first: few serve there with llama.cpp.
         """
         known = filter(self._may_fit, self._in_formats(self._within(0, math.inf)))
-        if self._on_cpu:
+        if self.on_cpu:
             return iter(sorted(known, key=self._is_usual, reverse=True))
         if not self.first.device.of_servers:
             return known

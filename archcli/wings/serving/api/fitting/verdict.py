@@ -302,9 +302,8 @@ def _of_margin(best: Choice | None) -> Iterator[str]:
 
 def _notes(formats: Formats, best: Choice | None, shown: Choice, change: Record | None) -> Iterator[str]:
     fit, widest = formats.fit, formats.first.format
-    if best is not None and fit.dtype is None and is_narrow(best.format) > is_narrow(widest):
-        if shown.device.family == "cpu":
-            yield f"On a CPU the first choice has 8 bits a weight or fewer: --dtype {widest} asks for more."
+    if best is not None and formats.on_cpu and is_narrow(best.format) > is_narrow(widest):
+        yield f"On a CPU the first choice has 8 bits a weight or fewer: --dtype {widest} asks for more."
     if best is not None and fit.dtype is None and not has_bits(best.format, fit.min_bits):
         yield f"No form of {fit.min_bits:g} bits a weight or more fits (--min-bits)."
     if best is not None and shown.context and shown.context > shown.speed_at and fit.context is None:

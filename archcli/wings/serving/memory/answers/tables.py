@@ -245,7 +245,7 @@ def rank_table(ranks: Sequence[Record]) -> Table:
 
 
 def device_table(records: Sequence[Record]) -> Table:
-    """For each kind of device whether one is enough, the fewest that are, and their plan."""
+    """For each kind of device that holds it whether one is enough, the fewest that are, and their plan."""
     columns = (
         Column("device", "device"),
         Column("memory_bytes", "memory", "bytes"),
@@ -253,7 +253,8 @@ def device_table(records: Sequence[Record]) -> Table:
         Column("fewest_devices", "fewest", "number"),
         Column("options", "plan"),
     )
-    shown = [{**record, "options": record["options"] or None} for record in records]
+    holding = [record for record in records if record["fewest_devices"] is not None]
+    shown = [{**record, "options": record["options"] or None} for record in holding]
     return Table("devices that hold it, least memory in all first", columns, shown)
 
 

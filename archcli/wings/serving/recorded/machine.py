@@ -47,9 +47,9 @@ def total_memory(proc: Path = PROC, groups: Path = GROUPS) -> int | None:
     return min(limits, default=None)
 
 
-def cores() -> int:
+def cores(proc: Path = PROC) -> int:
     """The cores of all sockets; threads of a core count once where the system tells them apart."""
-    blocks = [block.splitlines() for block in _text(PROC / "cpuinfo").split("\n\n") if "processor" in block]
+    blocks = [block.splitlines() for block in _text(proc / "cpuinfo").split("\n\n") if "processor" in block]
     places = {
         tuple(line for line in block if line.startswith(("physical id", "core id"))) for block in blocks
     }

@@ -70,8 +70,8 @@ def _peak(question: MemoryQuestion, totals: Record) -> str:
 
 
 SURVEY_OF_TRAINING = (
-    "A computer of one device, such as a Mac or DGX Spark, counts alone: few train over several. Cards beyond "
-    "a machine's need a network, which is not stated."
+    "A computer of one device, such as a Mac or DGX Spark, counts alone: few train over several. Cards "
+    "beyond those of a machine need a network, which is not stated."
 )
 VERBS = {"fits": "fits into", "tight": "is tight on", "no": "does not fit into"}
 

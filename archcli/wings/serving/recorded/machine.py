@@ -37,13 +37,16 @@ def available_memory(proc: Path = PROC, groups: Path = GROUPS) -> int | None:
 
     None where the system does not say (not Linux).
     """
-    rooms = [*_stated(proc, "MemAvailable"), *(limit - used for limit, used in _control_group(proc, groups))]
+    rooms = [
+        *_of_meminfo(proc, "MemAvailable"),
+        *(limit - used for limit, used in _control_group(proc, groups)),
+    ]
     return max(0, min(rooms)) if rooms else None
 
 
 def total_memory(proc: Path = PROC, groups: Path = GROUPS) -> int | None:
     """Bytes of RAM, or the limit of a control group; None where the system does not say (not Linux)."""
-    limits = [*_stated(proc, "MemTotal"), *(limit for limit, _ in _control_group(proc, groups))]
+    limits = [*_of_meminfo(proc, "MemTotal"), *(limit for limit, _ in _control_group(proc, groups))]
     return min(limits, default=None)
 
 
@@ -109,7 +112,7 @@ def waited_seconds(proc: Path = PROC) -> float | None:
     return sum(known) / 1e9 if known else None
 
 
-def _stated(proc: Path, key: str) -> list[int]:
+def _of_meminfo(proc: Path, key: str) -> list[int]:
     # "kB" of /proc are KiB
     lines = _text(proc / "meminfo").splitlines()
     return [int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{key}:")]

@@ -71,9 +71,8 @@ def _none(options: FitOptions, here: Machine, none: str, files: ModelFiles) -> R
 def _suited(options: FitOptions, here: Machine, none: str, tick: Tick) -> Report:
     """The report on the presets that suit this machine."""
     chosen = suited(options, tick)
-    asked = chosen.options
-    question = list_question(asked, "presets")
-    report = fit_all(chosen.entries, question, inputs_of(asked), tick, verbose=options.verbose)
+    question = list_question(chosen.options, "presets")
+    report = fit_all(chosen.entries, question, inputs_of(chosen.options), tick, verbose=options.verbose)
     those = f"{len(chosen.entries)} presets that suit {question.device}, the largest first"
     line = f"{_of_machine(here)}, and {none}: {those}"
     return replace(report, headline=line, notes=(*_how(chosen), *report.notes))

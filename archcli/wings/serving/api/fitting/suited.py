@@ -44,7 +44,7 @@ def suited(options: FitOptions, tick: Tick) -> Suited:
     """The presets of the best known series, those of which archcli has most, that suit a device."""
     bandwidth = _bandwidth(options)
     speed = options.min_speed or (None if bandwidth is None else USABLE)
-    asked = replace(options, min_speed=speed)
+    fast = replace(options, min_speed=speed)
     records = [record for record in preset_records() if record["kind"] == "decoder" and not record["media"]]
     since = max(record["year"] for record in records) - YEARS
     names = Counter(record["series"] for record in records)
@@ -55,11 +55,11 @@ def suited(options: FitOptions, tick: Tick) -> Suited:
     # of a CPU whose rates nobody measured: what RAM of the usual rate reads as fast, in 8 bits
     read = USUAL / BYTE if bandwidth is None else bandwidth / options.min_bits
     most = BYTE * read / (speed or USABLE)
-    entries = [*islice(filter(None, (_largest(alike, asked, most, tick) for alike in recent)), SUITED)]
+    entries = [*islice(filter(None, (_largest(alike, fast, most, tick) for alike in recent)), SUITED)]
     if not entries and options.min_speed is None:
-        asked, named = options, [min(alike, key=_active) for alike in filter(None, recent)]
-        entries = [_entry(record, asked) for record in named[:SUITED]]
-    return Suited(entries, asked, since, bandwidth is not None)
+        fast, named = options, [min(alike, key=_active) for alike in filter(None, recent)]
+        entries = [_entry(record, fast) for record in named[:SUITED]]
+    return Suited(entries, fast, since, bandwidth is not None)
 
 
 def _largest(alike: Sequence[Record], options: FitOptions, most: float, tick: Tick) -> Entry | None:

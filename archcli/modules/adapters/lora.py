@@ -51,7 +51,8 @@ class LoRA(Spec):
     between A and B. `alpha` left out is the rank, so that the product counts once. `dropout` zeroes that
     share of what A reads in training. `rules` give some projections another rank, in all layers or in some.
     `saved` names projections, tables and norms that are trained whole, as copies beside frozen ones: PEFT's
-    modules_to_save. All other weights are frozen. With `dora` each output of W + (alpha / rank) B A is
+    modules_to_save. `trained` names modules whose own weights are trained, alone where there are no targets:
+    layers.31, final_norm, lm_head. All other weights are frozen. With `dora` each output of W + (alpha / rank) B A is
     divided by the norm of its row and multiplied by a trained magnitude, which starts as the norm of W's
     (Liu et al. 2024, arXiv:2402.09353).
     """
@@ -62,6 +63,7 @@ class LoRA(Spec):
     dropout: Share = 0.0
     rules: tuple[AdapterRule, ...] = ()
     saved: tuple[str, ...] = ()
+    trained: tuple[str, ...] = ()
     dora: bool = False
 
     @property
@@ -72,7 +74,7 @@ class LoRA(Spec):
     @property
     def tells_layers_apart(self) -> bool:
         """Whether a projection may have another adapter in one layer than in the next."""
-        return any(rule.layers is not None for rule in self.rules)
+        return any(rule.layers is not None for rule in self.rules) or "layers." in " ".join(self.trained)
 
     def adapter(self, op: Op, path: str = "") -> OpAdapter | None:
         """The adapter of an op of a module at a path; None where it has none."""
@@ -91,6 +93,10 @@ class LoRA(Spec):
         word = (target_of(op) or op.name) if self.saved and can_be_saved(op) else None
         return word is not None and any(means(name, path, word) for name in self.saved)
 
+    def is_trained(self, op: Op, path: str = "") -> bool:
+        """Whether the op of a module at a path trains its own weights."""
+        return any(f".{name}." in f".{path}.{op.name}." for name in self.trained)
+
     def target(self, op: Op, path: str = "") -> str | None:
         """The first target that means this op of a module at a path; None where it is not adapted."""
         word = target_of(op)
@@ -107,8 +113,8 @@ class LoRA(Spec):
         )
 
     def check(self) -> Iterator[Conflict]:
-        """Conflict: no targets."""
-        if not self.targets:
+        """Conflict: neither targets nor trained modules."""
+        if not self.targets and not self.trained:
             yield Conflict(
                 "lora-targets-empty",
                 "targets",
@@ -241,7 +247,7 @@ class AdaptTape:
                 self.inner.weight(op, *xs, group=group, trained=False)
             copy, read = copy_of(op, xs)
             return on_tape(self, self.inner.emit(copy, *on_tape(self.inner, read), group=ADAPTERS))
-        y = self.inner.emit(op, *xs, group=group, trained=False)
+        y = self.inner.emit(op, *xs, group=group, trained=trained and self.lora.is_trained(op, self.path))
         adapter = self.lora.adapter(op, self.path)
         if adapter is not None:
             low = self._low(op, xs, adapter)
@@ -256,7 +262,8 @@ class AdaptTape:
         For modules that multiply with the matrix themselves: absorbed MLA, heads trained by rows, multi-token
         prediction. A tied head borrows the table without its adapter, as PEFT does.
         """
-        weight = self.inner.weight(op, *xs, group=group, trained=False, which=which)
+        trained = trained and self.lora.is_trained(op, self.path)
+        weight = self.inner.weight(op, *xs, group=group, trained=trained, which=which)
         if isinstance(op, Linear) and self.lora.is_saved(op, self.path):
             copy, read = copy_of(op, xs)
             return on_tape(

@@ -20,8 +20,10 @@ TrainerOption = Annotated[
     str | None, Option("What trains, of `archcli trainers`.", metavar="NAME", completes="trainers")
 ]
 Method = Annotated[
-    Literal["full", "lora", "qlora", "dora"] | None,
-    Option("Train all weights, adapters of rank 16, these beside 4 bits and paged AdamW, or with DoRA."),
+    Literal["full", "lora", "qlora", "dora", "frozen"] | None,
+    Option(
+        "Train all, adapters of rank 16, these beside 4 bits and paged AdamW, with DoRA, or lora.trained."
+    ),
 ]
 Command = Annotated[bool, Option("Add the trainer's own arguments.")]
 USUAL = {"optimizer": "adamw-mixed", "recompute": "none", "loss": "plain"}
@@ -57,6 +59,8 @@ class TrainerOptions:
             return
         stored = question.model.stored_as or settings.dtype
         adapters = f"adapters of rank {lora.rank} on {', '.join(lora.targets)}"
+        if not lora.adapts:
+            adapters = f"{', '.join(lora.trained)} alone"
         yield f"{self.method}: {adapters}, weights in {stored}, {settings.optimizer}."
 
     def filled(self, usual: str, model: Model | None = None) -> dict[str, Any]:

@@ -341,7 +341,11 @@ def question_notes(question: MemoryQuestion) -> Iterator[str]:
         yield from _of_engine(question)
     if settings.phase == "train" and model.output_head is None:
         yield NO_HEAD
-    if settings.phase == "train" and model.quantization is not None and model.lora is None:
+    if (
+        settings.phase == "train"
+        and model.quantization is not None
+        and not (model.lora and model.lora.adapts)
+    ):
         yield UNTRAINED
     if plan.dp > 1 and not plan.zero and settings.phase == "train":
         yield DDP

@@ -131,7 +131,11 @@ def held_alone(model: Model, settings: MemorySettings, known: TracedModel | None
 
 def _is_copied(model: Model, settings: MemorySettings) -> bool:
     """Whether a frozen copy of the model lies beside it, as the reference of preferences."""
-    return settings.trainer is not None and bool(settings.trainer.reference) and model.lora is None
+    return (
+        settings.trainer is not None
+        and bool(settings.trainer.reference)
+        and not (model.lora and model.lora.adapts)
+    )
 
 
 def _wider(rows: Iterable[Row], model: Model, settings: MemorySettings) -> Number:
@@ -319,8 +323,9 @@ def _head_weight(model: Model) -> str:
 
 
 def _trains_head(model: Model) -> bool:
-    """Whether the head's matrix gets a gradient: LoRA freezes it."""
-    return model.lora is None
+    """Whether the head's matrix gets a gradient: LoRA freezes it where it does not name it."""
+    table = "embedding" if model.embedding.tied else "lm_head"
+    return model.lora is None or table in model.lora.trained
 
 
 def _without_head(model: Model) -> Model:

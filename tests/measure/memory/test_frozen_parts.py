@@ -1,4 +1,4 @@
-"""Training with frozen parts: bytes of transformers' own modules with requires_grad_(False), and of torch's."""
+"""Training with frozen parts: bytes of transformers' own modules under requires_grad_(False), and torch's."""
 
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location

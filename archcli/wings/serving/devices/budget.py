@@ -204,10 +204,8 @@ def _of_processor(count: int) -> Budget:
     if available is None:
         what = f"{LOCAL}: this machine has no GPU that CUDA sees and does not say what memory is available"
         raise ArchError(what, "state it: --memory 16GiB")
-    cores, model = (
-        machine.cores(),
-        " ".join(OF_LABEL.sub(" ", machine.processor().partition(" x ")[2]).split()),
-    )
+    cores = machine.cores()
+    model = " ".join(OF_LABEL.sub(" ", machine.processor().partition(" x ")[2]).split())
     name = f"{cores} core{'s' * (cores > 1)} of {model}" if model else "CPU"
     in_all = machine.total_memory()
     return Budget(name, 1, available, "A", OF_SYSTEM, "cpu", free_bytes=available, in_all_bytes=in_all)

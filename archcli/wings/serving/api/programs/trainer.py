@@ -21,9 +21,7 @@ TrainerOption = Annotated[
 ]
 Method = Annotated[
     Literal["full", "lora", "qlora", "dora", "frozen"] | None,
-    Option(
-        "Train all, adapters of rank 16, these beside 4 bits and paged AdamW, with DoRA, or lora.trained."
-    ),
+    Option("Train all, adapters of rank 16, these beside 4 bits and paged AdamW, with DoRA, or a part."),
 ]
 Command = Annotated[bool, Option("Add the trainer's own arguments.")]
 USUAL = {"optimizer": "adamw-mixed", "recompute": "none", "loss": "plain"}

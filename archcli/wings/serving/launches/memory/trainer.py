@@ -29,7 +29,7 @@ from archcli.wings.serving.launches.memory.written import PROJECTIONS, Code
 
 FULL, LORA, QLORA, DORA, FROZEN = "full", "lora", "qlora", "dora", "frozen"
 METHODS = (FULL, LORA, QLORA, DORA, FROZEN)
-"""Methods of training: all weights, adapters, these beside packed weights, with magnitudes, or few modules."""
+"""Methods of training: all weights, adapters, these beside packed ones, with magnitudes, or few modules."""
 PACKED_BY_BITSANDBYTES = ("nf4", "nf4-double")
 """Formats of packed weights that a trainer's products were compared with."""
 USUAL_LORA = LoRA(rank=16, targets=(EVERY,))

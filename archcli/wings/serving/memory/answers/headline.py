@@ -69,10 +69,7 @@ def _peak(question: MemoryQuestion, totals: Record) -> str:
     return f"{peak} and up to {binary_bytes(totals['beyond_bytes'])} beyond the model"
 
 
-SURVEY_OF_TRAINING = (
-    "A computer of one device, such as a Mac or DGX Spark, counts alone: few train over several. Cards "
-    "beyond those of a machine need a network, which is not stated."
-)
+SURVEY_OF_TRAINING = "Computers of one device, such as Macs, count alone; a network of cards is not stated."
 VERBS = {"fits": "fits into", "tight": "is tight on", "no": "does not fit into"}
 
 
@@ -153,10 +150,10 @@ def fit_notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -
         yield f"{tight} tight: beside {margin_in_words(question)}, {least} fit."
     if fit is not None and "devices" in fit:
         none = sum(record["fewest_devices"] is None for record in fit["devices"])
-        yield from [f"{none:,} kinds of device hold it in no number that was tried: --json has all."] * (
-            none > 0
-        )
-        yield from [SURVEY_OF_TRAINING] * (question.settings.phase == "train")
+        if none:
+            yield f"{none:,} kinds of device hold it in no number that was tried: --json has all."
+        if question.settings.phase == "train":
+            yield SURVEY_OF_TRAINING
     if fit is not None and device is not None and fit["value"] is None:
         yield f"--fit: nothing that was tried fits into {device.name}."
     if totals["fits"] is False and not (fit and fit["value"]):

@@ -98,10 +98,8 @@ def device_in_words(device: DeviceMemory) -> str:
 
 def memory_in_words(device: DeviceMemory) -> str:
     """What there is of each device: `79.1 GiB`, or `22.0 GiB free of 31.2 GiB`."""
-    there, in_all = binary_bytes(device.memory_bytes), device.in_all_bytes
-    if device.free_bytes is None or in_all is None:
-        return there
-    return f"{there} free of {binary_bytes(in_all)}"
+    of = "" if device.free_bytes is None else f" free of {binary_bytes(device.in_all_bytes or 0)}"
+    return f"{binary_bytes(device.memory_bytes)}{of}"
 
 
 def plan_in_words(plan: Plan) -> str:

@@ -131,11 +131,7 @@ def held_alone(model: Model, settings: MemorySettings, known: TracedModel | None
 
 def _is_copied(model: Model, settings: MemorySettings) -> bool:
     """Whether a frozen copy of the model lies beside it, as the reference of preferences."""
-    return (
-        settings.trainer is not None
-        and bool(settings.trainer.reference)
-        and not (model.lora and model.lora.adapts)
-    )
+    return settings.trainer is not None and bool(settings.trainer.reference) and model.lora is None
 
 
 def _wider(rows: Iterable[Row], model: Model, settings: MemorySettings) -> Number:

@@ -230,8 +230,9 @@ def _sizes(model: Model, totals: Totals, dtype: str) -> Iterator[str]:
     yield ", ".join(parts)
     if model.towers:
         yield f"{short_count(totals['params_with_towers'])} with its towers"
-    if totals["lora_params"]:
-        yield f"{short_count(totals['trainable_params'])} train, those of the adapters"
+    if model.lora is not None:
+        of_adapters = ", those of the adapters" if totals["trainable_params"] == totals["lora_params"] else ""
+        yield f"{short_count(totals['trainable_params'])} train{of_adapters}"
     if totals["bytes"] is None:
         yield "bytes as stored are not known"
         return

@@ -113,7 +113,7 @@ def test_conditions_that_are_none_end_with_a_line(cli):
     for asked, told in (
         (("h1000",), "no device 'h1000'"),
         (("8xh100-sxm",), "of one device, and '8xh100-sxm' are 8\n  = help: h100-sxm"),
-        (("local",), "local is this machine, and its figures are measured\n  = help: `archcli profile"),
+        (("2xlocal",), "of one device, and '2xlocal' are 2\n  = help: local"),
         (("--where", "colour=red"), "  = help: known are name, vendor, kind"),
         (("--sort", "colour"), "unknown column 'colour'"),
     ):

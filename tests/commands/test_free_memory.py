@@ -26,7 +26,7 @@ def test_an_engine_of_a_fixed_share_is_told_what_it_can_begin_with():
     report = archcli.count_memory("llama-3.1-8b", **SERVED, free="20GiB")
     share = 20 * GIB / (report.inputs["memory_bytes"] / report.inputs["utilization"])
     assert f"a share of {int(100 * share) / 100:g} at most" in " ".join(report.notes)
-    assert report.headline.startswith("Fits into rtx-4090 (20.0 GiB free): ")
+    assert report.headline.startswith("Fits into rtx-4090 (20.0 GiB free of 23.5 GiB): ")
     alone = archcli.count_memory("llama-3.1-8b", **SERVED)
     assert not any("at most (--utilization)" in note for note in alone.notes)
 
@@ -58,10 +58,12 @@ def test_the_ram_of_this_machine_is_what_is_free_now(monkeypatch):
     """One socket of two cores, of 22 GiB that are free: no two processors, and no other memory."""
     monkeypatch.setattr(cuda_driver, "local_gpus", lambda *_: ())
     monkeypatch.setattr(machine, "available_memory", lambda *_: 22 * GIB)
-    monkeypatch.setattr(machine, "processor", lambda: "2 x Intel(R) Xeon(R)")
+    monkeypatch.setattr(machine, "total_memory", lambda *_: 31 * GIB)
+    monkeypatch.setattr(machine, "cores", lambda: 2)
+    monkeypatch.setattr(machine, "processor", lambda: "4 x Intel(R) Xeon(R) CPU @ 2.20GHz")
     assert budget.read_budget("local").free_bytes == 22 * GIB
     report = archcli.count_memory("gpt2", "serve", device="local")
-    assert report.headline.startswith("Fits into 2 cores of Intel(R) Xeon(R) (22.0 GiB free): ")
+    assert report.headline.startswith("Fits into 2 cores of Intel Xeon (22.0 GiB free of 31.0 GiB): ")
     assert archcli.fit("gpt2", "local").headline.startswith(
-        "fits 2 cores of Intel(R) Xeon(R) (22.0 GiB free) as "
+        "fits 2 cores of Intel Xeon (22.0 GiB free of 31.0 GiB) as "
     )

@@ -48,20 +48,23 @@ class LoRA(Spec):
     gate, up, down, of MLA q_a, q_b, kv_a, kv_b; router, lm_head, embedding, positions; all_linear is every
     projection but routers and the head. The last steps of a path name fewer of them: attention.q, shared.up.
     Matrices that a class holds in one share one A: q+k+v. The paper adapts q and v. `rank` is the width
-    between A and B. `alpha` left out is the rank, so that the product counts once. `dropout` zeroes that
-    share of what A reads in training. `rules` give some projections another rank, in all layers or in some.
+    between A and B, 8 as in PEFT. `alpha` left out is the rank, so that the product counts once. `dropout`
+    zeroes that share of what A reads in training. `rules` give some projections another rank, in all layers
+    or in some.
     `saved` names projections, tables and norms that are trained whole, as copies beside frozen ones: PEFT's
-    modules_to_save. All other weights are frozen. With `dora` each output of W + (alpha / rank) B A is
-    divided by the norm of its row and multiplied by a trained magnitude, which starts as the norm of W's
-    (Liu et al. 2024, arXiv:2402.09353).
+    modules_to_save. `trained` names modules whose own weights are trained, alone where there are no targets:
+    layers.31, final_norm, lm_head. All other weights are frozen. With `dora` each output of
+    W + (alpha / rank) B A is divided by the norm of its row and multiplied by a trained magnitude, which
+    starts as the norm of W's (Liu et al. 2024, arXiv:2402.09353).
     """
 
-    rank: Size
+    rank: Size = 8
     alpha: Positive | None = None
     targets: tuple[str, ...] = ("q", "v")
     dropout: Share = 0.0
     rules: tuple[AdapterRule, ...] = ()
     saved: tuple[str, ...] = ()
+    trained: tuple[str, ...] = ()
     dora: bool = False
 
     @property
@@ -70,9 +73,15 @@ class LoRA(Spec):
         return _factor(self.rank, self.alpha)
 
     @property
+    def adapts(self) -> bool:
+        """Whether it adds weights to the model, as it does not where it names trained modules alone."""
+        return bool(self.targets or self.saved)
+
+    @property
     def tells_layers_apart(self) -> bool:
         """Whether a projection may have another adapter in one layer than in the next."""
-        return any(rule.layers is not None for rule in self.rules)
+        by_layer = any(name.startswith("layers.") or ".layers." in name for name in self.trained)
+        return by_layer or any(rule.layers is not None for rule in self.rules)
 
     def adapter(self, op: Op, path: str = "") -> OpAdapter | None:
         """The adapter of an op of a module at a path; None where it has none."""
@@ -91,6 +100,10 @@ class LoRA(Spec):
         word = (target_of(op) or op.name) if self.saved and can_be_saved(op) else None
         return word is not None and any(means(name, path, word) for name in self.saved)
 
+    def is_trained(self, op: Op, path: str = "") -> bool:
+        """Whether the op of a module at a path trains its own weights."""
+        return any(f".{name}." in f".{path}.{op.name}." for name in self.trained)
+
     def target(self, op: Op, path: str = "") -> str | None:
         """The first target that means this op of a module at a path; None where it is not adapted."""
         word = target_of(op)
@@ -107,8 +120,8 @@ class LoRA(Spec):
         )
 
     def check(self) -> Iterator[Conflict]:
-        """Conflict: no targets."""
-        if not self.targets:
+        """Conflict: neither targets nor trained modules."""
+        if not self.targets and not self.trained:
             yield Conflict(
                 "lora-targets-empty",
                 "targets",
@@ -151,10 +164,20 @@ class LoRA(Spec):
                     f"it has {', '.join(projections)}",
                 )
 
+    def _untrained(self, rows: Sequence[Row]) -> Iterator[Conflict]:
+        """Conflicts: trained modules without weights of their own."""
+        for i, name in enumerate(self.trained):
+            if not any(row.weights and row.trained and f".{name}." in f".{row.path}." for row in rows):
+                what = f"no weights of this model lie in {name!r}"
+                hint = "such as layers.0, final_norm or embedding; a tied head trains with the embedding"
+                yield Conflict("lora-trained-unknown", f"lora.trained.{i}", what, hint)
+
     def check_model(self, model: Any) -> Iterator[Conflict]:
         """Conflicts: targets that are no projection of this model."""
         rows = outline(model)
         yield from self._unknown(rows)
+        if self.trained:
+            yield from self._untrained(outline(model, self.adapted(model)))
         if self.dora:
             yield from check_rows(row for row in rows if self.adapter(row.op, row.path.rpartition(".")[0]))
         if TABLE in (*self.targets, *self.saved) and model.mtp_depth:
@@ -241,7 +264,7 @@ class AdaptTape:
                 self.inner.weight(op, *xs, group=group, trained=False)
             copy, read = copy_of(op, xs)
             return on_tape(self, self.inner.emit(copy, *on_tape(self.inner, read), group=ADAPTERS))
-        y = self.inner.emit(op, *xs, group=group, trained=False)
+        y = self.inner.emit(op, *xs, group=group, trained=trained and self.lora.is_trained(op, self.path))
         adapter = self.lora.adapter(op, self.path)
         if adapter is not None:
             low = self._low(op, xs, adapter)
@@ -256,7 +279,8 @@ class AdaptTape:
         For modules that multiply with the matrix themselves: absorbed MLA, heads trained by rows, multi-token
         prediction. A tied head borrows the table without its adapter, as PEFT does.
         """
-        weight = self.inner.weight(op, *xs, group=group, trained=False, which=which)
+        trained = trained and self.lora.is_trained(op, self.path)
+        weight = self.inner.weight(op, *xs, group=group, trained=trained, which=which)
         if isinstance(op, Linear) and self.lora.is_saved(op, self.path):
             copy, read = copy_of(op, xs)
             return on_tape(

@@ -9,7 +9,7 @@ from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.modules.spec.request import Request
 from archcli.wings.serving.memory.timed_run import require_memory, run_memory
-from archcli.wings.serving.recorded.machine import available_memory
+from archcli.wings.serving.recorded.machine import available_memory, cores, total_memory
 from sources import OTHERS
 
 GPT2 = load("gpt2").model
@@ -156,3 +156,24 @@ MACHINES = {
 @pytest.mark.parametrize(("files", "expected"), MACHINES.values(), ids=MACHINES)
 def test_available_memory(tmp_path, files, expected):
     assert machine(tmp_path, files) == expected
+
+
+def test_memory_in_all_is_that_of_the_machine_or_a_limit_below_it(tmp_path):
+    machine(tmp_path, MEMINFO | GROUP | {"groups/job/memory.max": "800000\n"})
+    assert total_memory(tmp_path / "proc", tmp_path / "groups") == 800_000
+    (tmp_path / "groups" / "job" / "memory.max").write_text("80000000\n")
+    assert total_memory(tmp_path / "proc", tmp_path / "groups") == 2000 * 1024
+    assert total_memory(tmp_path / "nowhere", tmp_path / "nowhere") is None
+
+
+def test_cores_are_counted_once_for_their_threads(tmp_path):
+    """Two sockets of three cores, each of two threads; and a processor that tells no cores."""
+    places = [(socket, core) for socket in range(2) for core in range(3) for _ in range(2)]
+    blocks = [
+        f"processor\t: {i}\nphysical id\t: {socket}\ncore id\t\t: {core}\n"
+        for i, (socket, core) in enumerate(places)
+    ]
+    (tmp_path / "cpuinfo").write_text("\n".join(blocks))
+    assert cores(tmp_path) == 2 * 3
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nBogoMIPS\t: 50\n\nprocessor\t: 1\nBogoMIPS\t: 50\n\n")
+    assert cores(tmp_path) == 2

@@ -18,6 +18,7 @@ from archcli.wings.serving.devices.datasheet import (
     Datasheet,
     device_named,
     load_datasheet,
+    read_datasheet,
 )
 from archcli.wings.serving.devices.efficiency import GROUPS
 from archcli.wings.serving.devices.instances import instance_of
@@ -113,22 +114,25 @@ def devices(options: DevicesOptions) -> Report:
     name = split_count(options.device)[1]
     instance = instance_of(name)
     note = "" if instance is None else instance.note
+    if name.lower() == LOCAL:
+        note = "`archcli profile gpt2` measures the rates of this machine, and predict and fit take them"
     if instance is None and is_listed_name(name):
         note = device_named(name).note
     return replace(report, notes=(*report.notes, *filter(None, [note])))
 
 
 def _datasheet(text: str) -> Datasheet:
-    """The figures of one device. Raises ArchError where several are asked for, or this machine."""
+    """The figures of one device, or of this machine. Raises ArchError where several are asked for."""
     # a file may be called 2x4.yaml, which is no count
     number, name = (1, text) if is_file(text) else split_count(text)
     if instance := instance_of(name):
         name = instance.device
-    if name == LOCAL:
-        what = f"{LOCAL} is this machine, and its figures are measured"
-        raise ArchError(what, "`archcli profile MODEL` measures its ceilings")
     if number > 1:
         raise ArchError(f"figures are those of one device, and {quote(text)} are {number:,}", name)
+    if name.lower() == LOCAL:
+        from archcli.wings.serving.devices.this import this_machine  # asks drivers
+
+        return read_datasheet(this_machine(), LOCAL)._replace(name=LOCAL)
     return load_datasheet(name)
 
 

@@ -18,6 +18,7 @@ from archcli.wings.serving.api.fitting.verdict import fit_model
 from archcli.wings.serving.api.pasted import with_commands
 from archcli.wings.serving.api.programs.command_lines import with_command
 from archcli.wings.serving.devices.budget import is_device
+from archcli.wings.serving.devices.names import LOCAL
 
 if TYPE_CHECKING:
     from archcli.wings.serving.api.fitting.listing import Entry, Tick
@@ -46,6 +47,8 @@ def fit_report(
 
 
 def _report(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Reading) -> Report:
+    if (options.device or "").lower() == LOCAL:
+        options = replace(options, device=_this_device())
     if options.model is not None:
         return _model(options, overrides, tick, read)
     if overrides:
@@ -74,9 +77,7 @@ def _model(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Read
         what = f"--{refused[0]} chooses among models, and {options.model} is one"
         raise ArchError(what, f"leave --{refused[0]} or the model out")
     if options.device is None:
-        from archcli.wings.serving.api.fitting.machine import this_device  # of this machine alone
-
-        options = replace(options, device=this_device())
+        options = replace(options, device=_this_device())
 
     def answer() -> Report:
         finish = partial(with_command, subject=subject, options=options)
@@ -84,6 +85,12 @@ def _model(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Read
         return subject.named(with_commands(report, "fit", subject, options), options)
 
     return subject.judged("fit", answer)
+
+
+def _this_device() -> str:
+    from archcli.wings.serving.api.fitting.machine import this_device  # of this machine alone
+
+    return this_device()
 
 
 def _placed(options: FitOptions) -> FitOptions | None:

@@ -107,7 +107,7 @@ class OffloadOptions:
                 option = f"--{changed[0].replace('_', '-')}"
                 raise ArchError(f"{option} is of --offload, which is left out", "--offload auto")
             return question
-        _check_device(question)
+        _check_device(question.device)
         if question.settings.phase == "train":
             # a node's RAM is as large as it is bought: none is usual
             offload = Offload(host=self.host(HostMemory(bytes=0)), parts=_parts(self.offload))
@@ -118,11 +118,29 @@ class OffloadOptions:
         if self.offload == "auto":
             offload = offloading.fewest(question, self.host())
         else:
-            offload = _read(self.offload, question.model, self.host())
-            offloading.check_offload(question.model, offload)
+            offload = self._read(question.model)
         with_it = replace(question, settings=replace(question.settings, offload=offload))
         offloading.check_ram(with_it)
         return with_it
+
+    def check_offload(self, device: DeviceMemory | None, model: Model | None = None) -> None:
+        """Raise ArchError for an offload that no engine, device or model has, whether or not it is needed."""
+        if self.offload is None:
+            return
+        _check_device(device)
+        if self.offload != "auto":
+            _numbers(self.offload) if model is None else self._read(model)
+
+    def _read(self, model: Model) -> Offload:
+        """An offload from a text other than `auto`: layers, experts, or both."""
+        from archcli.wings.serving.memory.answers import offloading  # asked for by name
+
+        numbers = _numbers(self.offload or "")
+        experts = numbers.get("experts", "0")
+        of_experts = layer_count(model) if experts is None else int(experts)
+        offload = Offload(int(numbers.get("layers") or 0), of_experts, self.host())
+        offloading.check_offload(model, offload)
+        return offload
 
 
 def _rate(name: str, value: str | int) -> float:
@@ -145,19 +163,17 @@ def _parts(text: str) -> tuple[Part, ...]:
     return tuple(part for part in known if part in named or "all" in named)
 
 
-def _read(text: str, model: Model, host: HostMemory) -> Offload:
-    """An offload from a text other than `auto`: layers, experts, or both."""
+def _numbers(text: str) -> dict[str, str | None]:
+    """{"layers": "20", "experts": None} of layers:20,experts; ArchError for a text that is no offload."""
     if not {*text.split(",")}.isdisjoint({*get_args(Part), "all"}):
         what = f"--offload {text[:40]} is of training, and llama.cpp leaves layers or experts in RAM"
         raise ArchError(what, "--phase train; or layers:20, experts or auto")
     matches = [WHAT.fullmatch(part) for part in text.split(",")]
-    numbers = {match[1]: match[2] for match in matches if match is not None}
+    numbers: dict[str, str | None] = {match[1]: match[2] for match in matches if match is not None}
     if len(numbers) < len(matches) or numbers.get("layers", "") is None:
         what = f"--offload {text[:40]!r} is no offload"
         raise ArchError(what, "layers:20, experts, experts:20, layers:20,experts or auto")
-    experts = numbers.get("experts", "0")
-    of_experts = layer_count(model) if experts is None else int(experts)
-    return Offload(int(numbers.get("layers", "0")), of_experts, host)
+    return numbers
 
 
 def _check_engine(question: MemoryQuestion) -> None:
@@ -171,9 +187,8 @@ def _check_engine(question: MemoryQuestion) -> None:
         raise ArchError(what, "--engine llamacpp, or leave --offload out")
 
 
-def _check_device(question: MemoryQuestion) -> None:
+def _check_device(device: DeviceMemory | None) -> None:
     """Raise ArchError unless equal devices have memory of their own beside RAM."""
-    device = question.device
     if device is not None and device.unlike:
         raise ArchError(f"--offload is of equal devices, and {device.name} are unlike", "leave --offload out")
     if device is not None and device.has_ram_alone:

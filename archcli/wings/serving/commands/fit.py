@@ -46,7 +46,8 @@ def run(
 
     `archcli fit MODEL DEVICE` names the largest format that fits, the longest context with it, and tokens a
     second. `archcli fit --device DEVICE` lists the presets that fit, and `archcli fit` the model files that
-    fit this machine. Both may be named as people do: `archcli fit gpt-oss:20b "M3 Pro 36GB"`.
+    fit this machine, or presets that suit it. Both may be named as people do: `archcli fit gpt-oss:20b
+    "M3 Pro 36GB"`.
     Bytes are those of `archcli memory --phase serve`, speeds those of `archcli predict`. For training ask
     `archcli memory --phase train --fit`.
     """

@@ -29,6 +29,8 @@ TAKE_MEMORY = ("AMD", "Intel")
 NO_RATE = "no rate is stated, such as 165TFLOP/s: the limit is that of the memory alone"
 STATED = "as stated"
 OF_DRIVER = "the CUDA driver of this machine"
+OF_LABEL = re.compile(r"\((?:R|TM)\)|\b(?:CPU|Processor|\d+-Core)\b|@.*")
+"""Words of a processor's name that say nothing: Intel(R) Xeon(R) Processor @ 2.80GHz."""
 OF_SYSTEM = "MemAvailable and the control groups of this machine"
 
 
@@ -38,7 +40,8 @@ class Budget(NamedTuple):
     memory_bytes: of each, with its certainty (A, B, C) and source.
     kind: gpu, tpu, accelerator or cpu.
     architecture, link: such as sm_90 and nvlink; empty where unknown.
-    datasheet: the other figures of a named device. free_bytes: of this machine's RAM, now.
+    datasheet: the other figures of a named device.
+    free_bytes, in_all_bytes: of this machine's RAM, now and in all.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Budget(NamedTuple):
     link: str = ""
     datasheet: Datasheet | None = None
     free_bytes: int | None = None
+    in_all_bytes: int | None = None
 
     @property
     def total_bytes(self) -> int:
@@ -191,18 +195,20 @@ def _of_machine(count: int, gpus: Sequence[LocalGpu]) -> Budget:
 
 
 def _of_processor(count: int) -> Budget:
-    from archcli.wings.serving.recorded.machine import available_memory, processor  # of this machine alone
+    from archcli.wings.serving.recorded import machine  # of this machine alone
 
-    available = available_memory()
+    available = machine.available_memory()
     if count > 1:
         what = f"{count} × {LOCAL}: this machine has no GPU that CUDA sees, and one memory"
         raise ArchError(what, f"name a device: {count}xh100-sxm")
     if available is None:
         what = f"{LOCAL}: this machine has no GPU that CUDA sees and does not say what memory is available"
         raise ArchError(what, "state it: --memory 16GiB")
-    cores, _, model = processor().partition(" x ")
-    name = f"{cores} cores of {model}" if model else "CPU"
-    return Budget(name, 1, available, "A", OF_SYSTEM, "cpu", free_bytes=available)
+    cores = machine.cores()
+    model = " ".join(OF_LABEL.sub(" ", machine.processor().partition(" x ")[2]).split())
+    name = f"{cores} core{'s' * (cores > 1)} of {model}" if model else "CPU"
+    in_all = machine.total_memory()
+    return Budget(name, 1, available, "A", OF_SYSTEM, "cpu", free_bytes=available, in_all_bytes=in_all)
 
 
 def size_of(option: str, size: str | int) -> int:

@@ -48,6 +48,7 @@ class DeviceMemory(NamedTuple):
     unlike: each of several unlike devices, which stages take in turn; `memory_bytes` is their mean.
     platform: its architecture, else its maker and kind: Intel gpu; empty where unknown.
     free_bytes: what other programs leave of each, a desktop among them; None where all of it is free.
+    in_all_bytes: of each, free or not.
     """
 
     name: str
@@ -65,6 +66,7 @@ class DeviceMemory(NamedTuple):
     unlike: tuple[DeviceMemory, ...] = ()
     platform: str = ""
     free_bytes: int | None = None
+    in_all_bytes: int | None = None
 
     @property
     def usual_engine(self) -> EngineName:

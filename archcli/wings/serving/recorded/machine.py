@@ -37,8 +37,26 @@ def available_memory(proc: Path = PROC, groups: Path = GROUPS) -> int | None:
 
     None where the system does not say (not Linux).
     """
-    limits = [limit for limit in (_kernel(proc), *_control_group(proc, groups)) if limit is not None]
-    return max(0, min(limits)) if limits else None
+    rooms = [
+        *_of_meminfo(proc, "MemAvailable"),
+        *(limit - used for limit, used in _control_group(proc, groups)),
+    ]
+    return max(0, min(rooms)) if rooms else None
+
+
+def total_memory(proc: Path = PROC, groups: Path = GROUPS) -> int | None:
+    """Bytes of RAM, or the limit of a control group; None where the system does not say (not Linux)."""
+    limits = [*_of_meminfo(proc, "MemTotal"), *(limit for limit, _ in _control_group(proc, groups))]
+    return min(limits, default=None)
+
+
+def cores(proc: Path = PROC) -> int:
+    """The cores of all sockets; threads of a core count once where the system tells them apart."""
+    blocks = [block.splitlines() for block in _text(proc / "cpuinfo").split("\n\n") if "processor" in block]
+    places = {
+        tuple(line for line in block if line.startswith(("physical id", "core id"))) for block in blocks
+    }
+    return len(blocks) if places == {()} else len(places)
 
 
 def processor() -> str:
@@ -94,16 +112,14 @@ def waited_seconds(proc: Path = PROC) -> float | None:
     return sum(known) / 1e9 if known else None
 
 
-def _kernel(proc: Path) -> int | None:
-    for line in _text(proc / "meminfo").splitlines():
-        if line.startswith("MemAvailable:"):
-            # "kB" of /proc are KiB
-            return int(line.split()[1]) * 1024
-    return None
+def _of_meminfo(proc: Path, key: str) -> list[int]:
+    # "kB" of /proc are KiB
+    lines = _text(proc / "meminfo").splitlines()
+    return [int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{key}:")]
 
 
-def _control_group(proc: Path, groups: Path) -> list[int | None]:
-    """Bytes left in each of this process's control groups (v1, v2)."""
+def _control_group(proc: Path, groups: Path) -> list[tuple[int, int]]:
+    """(limit, bytes used) of each of this process's control groups with a limit (v1, v2)."""
     # a container sees its group at the root; on a host /proc/self/cgroup has the path of the group
     rooms = [
         _room(groups, "memory.max", "memory.current"),
@@ -118,11 +134,11 @@ def _control_group(proc: Path, groups: Path) -> list[int | None]:
             rooms.append(
                 _room(groups / "memory" / path.lstrip("/"), "memory.limit_in_bytes", "memory.usage_in_bytes")
             )
-    return rooms
+    return [room for room in rooms if room is not None]
 
 
-def _room(folder: Path, limit_name: str, used_name: str) -> int | None:
-    """Bytes left below the limit; inactive file pages count as free, as the kernel can drop them."""
+def _room(folder: Path, limit_name: str, used_name: str) -> tuple[int, int] | None:
+    """The limit and the bytes used; inactive file pages count as free, as the kernel can drop them."""
     limit, used = _text(folder / limit_name).strip(), _text(folder / used_name).strip()
     if not limit.isdigit() or not used.isdigit():  # "max" is no limit
         return None
@@ -131,7 +147,7 @@ def _room(folder: Path, limit_name: str, used_name: str) -> int | None:
         for line in _text(folder / "memory.stat").splitlines()
         if line.startswith("inactive_file ")
     )
-    return int(limit) - int(used) + droppable
+    return int(limit), int(used) - droppable
 
 
 def _text(path: Path) -> str:

@@ -155,7 +155,7 @@ def _head_weight(spec: Any, model: LanguageModel) -> torch.Tensor:
         return model.get_parameter("embedding.tokens.weight")
     table = model.get_parameter("embedding.tokens.weight")
     matrix = torch.empty(spec.vocab_size, spec.d_model, dtype=table.dtype)
-    return nn.Parameter(matrix, requires_grad=spec.lora is None)
+    return nn.Parameter(matrix, requires_grad=spec.lora is None or "lm_head" in spec.lora.trained)
 
 
 def inference_peak(

@@ -23,6 +23,7 @@ from archcli.wings.serving.api.fitting.forms import (
     WIDEST,
     format_of,
     has_bits,
+    is_narrow,
     is_published,
 )
 from archcli.wings.serving.memory.answers.changes import RARE, formats_by_bytes, whole_bytes
@@ -298,7 +299,8 @@ class Formats:
         fit = self.fit
         if fit.dtype is not None:
             return next((self.first for tokens in fit.wanted if self.does(self.first, tokens)), None)
-        if self._holds_weights(self.first, self.published_bytes) and self.does(self.first, fit.longest):
+        is_first = self._is_usual(self.first) and self._holds_weights(self.first, self.published_bytes)
+        if is_first and self.does(self.first, fit.longest):
             return self.first
         # what is packed already is taken as it is, though tight: people load no smaller form of it
         packed = self.first.question.model.is_as_published and self.first.question.model.quantization
@@ -311,6 +313,15 @@ class Formats:
         tries = [(tier, tokens, sure) for tier in tiers for sure in (True, False) for tokens in fit.wanted]
         enough = (it for tier, tokens, sure in tries for it in tier if self.does(it, tokens, sure))
         return next(enough, None)
+
+    def _is_usual(self, choice: Choice) -> bool:
+        """Whether people run a format on the device: with llama.cpp on a CPU none of more than 8 bits."""
+        return not self.on_cpu or is_narrow(choice.format)
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether llama.cpp runs the model on a CPU."""
+        return self.first.device.family == "cpu" and self.first.engine.name == "llamacpp"
 
     def _has_bits(self, choice: Choice) -> bool:
         return choice is self.first or has_bits(choice.format, self.fit.min_bits)
@@ -336,9 +347,10 @@ class Formats:
         On devices of servers those of the usual engine come first: few serve there with llama.cpp.
         """
         known = filter(self._may_fit, self._in_formats(self._within(0, math.inf)))
-        if not self.first.device.of_servers:
+        if not (self.on_cpu or self.first.device.of_servers):
             return known
-        return iter(sorted(known, key=lambda it: it.engine.name != self.first.engine.name))
+        name = self.first.engine.name
+        return iter(sorted(known, key=lambda it: (not self._is_usual(it), it.engine.name != name)))
 
     def _may_fit(self, choice: Choice) -> bool:
         return self._holds_weights(choice, self._size(choice))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from archcli.arith import ELEMENT_BITS
 from archcli.modules.stored.formats import is_format, stored_format
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 
@@ -13,6 +14,7 @@ LEAST = (8192, 2048, 512)
 """Tokens of context that a format must hold to be chosen; fewer only where no format holds more."""
 WIDEST = 4
 """Bytes of an element of an embedding table in the widest form, fp32."""
+BYTE = 8
 NEAR = 0.05
 """A format counts as smaller than the published form if it saves 5% of the bytes or more."""
 RIVALS = {"llamacpp": "mlx", "mlx": "llamacpp"}
@@ -31,6 +33,11 @@ def format_of(question: MemoryQuestion) -> str:
 def has_bits(name: str | None, min_bits: float) -> bool:
     """Whether most matrices of a format have so many bits a weight; a published form is as it is."""
     return name is None or not is_format(name) or stored_format(name).bits >= min_bits
+
+
+def is_narrow(name: str) -> bool:
+    """Whether people run a format on a CPU, which reads all weights for a token: of 8 bits or fewer."""
+    return ELEMENT_BITS.get(name, 0) <= BYTE
 
 
 def is_published(name: str) -> bool:

@@ -26,6 +26,7 @@ from archcli.wings.serving.api.plan_options import Adapters, Free
 from archcli.wings.serving.api.predict import PredictOptions, predict_question
 from archcli.wings.serving.api.programs.trainer import Command
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.predict.answers.question import PredictQuestion
 
 Tokens = Annotated[
@@ -101,6 +102,7 @@ class FitOptions(NetworkOptions, OffloadOptions):
                 what = f"--offload is of llama.cpp, and the engine is {self.engine}"
                 raise ArchError(what, "--engine llamacpp, or leave --offload out")
             shared["engine"] = "llamacpp"
+            self.check_offload(self.device_memory(), subject.model)
 
         def memory(**others: Any) -> MemoryQuestion:
             options = {**shared, "phase": "serve", **others}
@@ -115,6 +117,10 @@ class FitOptions(NetworkOptions, OffloadOptions):
         dtype = self.dtype or subject.dtype or None
         limits = (self.context, longest, self.min_speed, ram, self.min_bits)
         return FitQuestion(memory, predict, dtype, *limits, shared["engine"])
+
+    def device_memory(self) -> DeviceMemory | None:
+        """The memory of the device; None where none is named."""
+        return device_memory(self.device, None, Machines.of(self.nodes), self.free)
 
     def on_device(self) -> FitOptions:
         """The options with --memory as the device. Raises ArchError for both."""
@@ -136,9 +142,10 @@ SHARED = (
 
 def list_question(options: FitOptions, what: str) -> ListQuestion:
     """The question about many models on the device of the options."""
-    device = device_memory(options.device, None, Machines.of(options.nodes), options.free)
+    device = options.device_memory()
     if device is None:
         raise ArchError("fit needs a device to fit into", "archcli fit --device rtx-4090")
+    options.check_offload(device)
     alone = device.n_devices == 1 or device.unlike
     name = device.name if alone else f"{device.n_devices}x{device.name}"
     in_ram = 0 if options.offload is None else options.host().bytes

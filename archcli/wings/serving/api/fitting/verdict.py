@@ -13,7 +13,7 @@ from archcli.units import binary_bytes, decimals_of, three_figures
 from archcli.wings.serving.api.engine import version_notes
 from archcli.wings.serving.api.fitting.choice import Choice, Formats, Record
 from archcli.wings.serving.api.fitting.fit_question import FitQuestion
-from archcli.wings.serving.api.fitting.forms import has_bits, is_published
+from archcli.wings.serving.api.fitting.forms import has_bits, is_narrow, is_published
 from archcli.wings.serving.memory.answers.changes import SMALLER_CACHES
 from archcli.wings.serving.memory.answers.question import MemoryQuestion, check_question
 from archcli.wings.serving.memory.answers.tables import device_in_words, memory_in_words, plan_in_words, title
@@ -84,7 +84,7 @@ def _report(formats: Formats, best: Choice | None, *, verbose: bool) -> Report:
         totals=totals,
         rows=rows,
         tables=tuple(_tables(better, best, smaller, rival, shown, formats, verbose=verbose)),
-        notes=tuple(_notes(fit, best, shown, change)),
+        notes=tuple(_notes(formats, best, shown, change)),
         keys=KEYS,
         title=title(shown.at(shown.context or fit.wanted[-1])),
         headline=_headline(fit, best, formats),
@@ -310,7 +310,10 @@ def _of_margin(best: Choice | None) -> Iterator[str]:
         yield f"Beside {margin_in_words(best.promised)}, up to {size}, {sure:,} tokens fit."
 
 
-def _notes(fit: FitQuestion, best: Choice | None, shown: Choice, change: Record | None) -> Iterator[str]:
+def _notes(formats: Formats, best: Choice | None, shown: Choice, change: Record | None) -> Iterator[str]:
+    fit, widest = formats.fit, formats.first.format
+    if best is not None and formats.on_cpu and is_narrow(best.format) > is_narrow(widest):
+        yield f"On a CPU the first choice has 8 bits a weight or fewer: --dtype {widest} asks for more."
     if best is not None and fit.dtype is None and not has_bits(best.format, fit.min_bits):
         yield f"No form of {fit.min_bits:g} bits a weight or more fits (--min-bits)."
     if best is not None and shown.context and shown.context > shown.speed_at and fit.context is None:

@@ -74,6 +74,7 @@ class KnownDevice:
             figures=None if figures is None else frozenset(figures),
             of_servers=budget.link.startswith(LINKS_OF_SERVERS),
             free_bytes=self.free_bytes or budget.free_bytes,
+            in_all_bytes=budget.in_all_bytes or budget.memory_bytes,
             platform="cpu" if budget.kind == "cpu" else budget.architecture or maker,
         )
 

@@ -20,8 +20,8 @@ TrainerOption = Annotated[
     str | None, Option("What trains, of `archcli trainers`.", metavar="NAME", completes="trainers")
 ]
 Method = Annotated[
-    Literal["full", "lora", "qlora", "dora"] | None,
-    Option("Train all weights, adapters of rank 16, these beside 4 bits and paged AdamW, or with DoRA."),
+    Literal["full", "lora", "qlora", "dora", "frozen"] | None,
+    Option("Train all, adapters of rank 16, these beside 4 bits and paged AdamW, with DoRA, or a part."),
 ]
 Command = Annotated[bool, Option("Add the engine's or trainer's command.")]
 USUAL = {"optimizer": "adamw-mixed", "recompute": "none", "loss": "plain"}
@@ -58,6 +58,8 @@ class TrainerOptions:
             return
         stored = question.model.stored_as or settings.dtype
         adapters = f"adapters of rank {lora.rank} on {', '.join(lora.targets)}"
+        if not lora.adapts:
+            adapters = f"{', '.join(lora.trained)} alone"
         yield f"{self.method}: {adapters}, weights in {stored}, {settings.optimizer}."
 
     def filled(self, usual: str, model: Model | None = None) -> dict[str, Any]:

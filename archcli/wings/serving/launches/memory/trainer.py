@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from archcli.errors import ArchError, either
 from archcli.graph import Row
 from archcli.modules import Model
-from archcli.modules.adapters.lora import EVERY, LoRA
+from archcli.modules.adapters.lora import EVERY, HEAD, LoRA
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.values import Conversion, refused
 from archcli.ops import (
@@ -27,9 +27,9 @@ from archcli.ops import (
 )
 from archcli.wings.serving.launches.memory.written import PROJECTIONS, Code
 
-FULL, LORA, QLORA, DORA = "full", "lora", "qlora", "dora"
-METHODS = (FULL, LORA, QLORA, DORA)
-"""Methods of training: of all weights, of adapters, these beside packed weights, and with magnitudes."""
+FULL, LORA, QLORA, DORA, FROZEN = "full", "lora", "qlora", "dora", "frozen"
+METHODS = (FULL, LORA, QLORA, DORA, FROZEN)
+"""Methods of training: all weights, adapters, these beside packed ones, with magnitudes, or few modules."""
 PACKED_BY_BITSANDBYTES = ("nf4", "nf4-double")
 """Formats of packed weights that a trainer's products were compared with."""
 USUAL_LORA = LoRA(rank=16, targets=(EVERY,))
@@ -141,6 +141,9 @@ class Trainer:
         """Raise ArchError for adapters, or a form of packed weights, that it was not compared with."""
         if model.lora is None:
             return
+        if not model.lora.adapts:
+            self.check(FROZEN)
+            return
         if LORA not in self.methods:
             raise ArchError(f"{self.title} trains no adapters", "--trainer peft")
         if model.lora.dora:
@@ -164,7 +167,7 @@ class Trainer:
 
         The type is empty for the model's.
         """
-        if model.lora is None:
+        if model.lora is None or not model.lora.adapts:
             return model, self.shards
         code, quantization = self.code(model), model.quantization
         if code.rest and quantization is not None:
@@ -209,14 +212,22 @@ def with_method(model: Model, method: str | None) -> Model:
     """
     if method == FULL and model.lora is not None:
         raise ArchError("the method full trains all weights, and the model has adapters", "leave lora out")
+    if method == FROZEN:
+        trained = (model.lora and model.lora.trained) or (HEAD,)
+        return model.replace(lora=checked(LoRA(targets=(), trained=trained), model))
     if method not in {LORA, QLORA, DORA}:
         return model
     lora = model.lora or USUAL_LORA
     if method == DORA:
-        lora = lora.replace(dora=True)
-        for conflict in lora.check_model(model):
-            raise ArchError(conflict.what, conflict.hint)
+        lora = checked(lora.replace(dora=True), model)
     return model.replace(lora=lora)
+
+
+def checked(lora: LoRA, model: Model) -> LoRA:
+    """What is trained of a model. Raises ArchError where it does not suit the model."""
+    for conflict in lora.check_model(model):
+        raise ArchError(conflict.what, conflict.hint)
+    return lora
 
 
 def _trainer(value: object) -> Trainer | None:

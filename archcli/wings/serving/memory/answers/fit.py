@@ -145,6 +145,9 @@ class FewestDevices:
         """The plan of the fewest such devices; None if the model fits into no number of them."""
         if self.question.settings.phase != "train":
             return self._serving(device)
+        if device.per_node == 1 and self.question.device is None:
+            # computers of one device, such as Macs: nobody shards a step over several
+            return self.question.plan if self.fits(self.question.plan, device) else None
         best: Plan | None = None
         tp_of_plan = self.question.plan.tp
         for tp in (tp_of_plan,) if tp_of_plan > 1 else TENSOR_DEGREES:

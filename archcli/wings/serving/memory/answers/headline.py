@@ -69,6 +69,7 @@ def _peak(question: MemoryQuestion, totals: Record) -> str:
     return f"{peak} and up to {binary_bytes(totals['beyond_bytes'])} beyond the model"
 
 
+SURVEY_OF_TRAINING = "Computers of one device, such as Macs, count alone; a network of cards is not stated."
 VERBS = {"fits": "fits into", "tight": "is tight on", "no": "does not fit into"}
 
 
@@ -147,6 +148,12 @@ def fit_notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -
         least = f"{fit['sure']:,}" if fit["sure"] else "none"
         tight = next(phrase for key, phrase in TIGHT.items() if key in fit).format(fit["value"])
         yield f"{tight} tight: beside {margin_in_words(question)}, {least} fit."
+    if fit is not None and "devices" in fit:
+        none = sum(record["fewest_devices"] is None for record in fit["devices"])
+        if none:
+            yield f"{none:,} kinds of device hold it in no number that was tried: --json has all."
+        if question.settings.phase == "train":
+            yield SURVEY_OF_TRAINING
     if fit is not None and device is not None and fit["value"] is None:
         yield f"--fit: nothing that was tried fits into {device.name}."
     if totals["fits"] is False and not (fit and fit["value"]):

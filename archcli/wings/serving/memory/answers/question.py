@@ -341,7 +341,8 @@ def question_notes(question: MemoryQuestion) -> Iterator[str]:
         yield from _of_engine(question)
     if settings.phase == "train" and model.output_head is None:
         yield NO_HEAD
-    if settings.phase == "train" and model.quantization is not None and model.lora is None:
+    adapts = model.lora is not None and model.lora.adapts
+    if settings.phase == "train" and model.quantization is not None and not adapts:
         yield UNTRAINED
     if plan.dp > 1 and not plan.zero and settings.phase == "train":
         yield DDP

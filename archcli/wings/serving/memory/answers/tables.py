@@ -97,8 +97,9 @@ def device_in_words(device: DeviceMemory) -> str:
 
 
 def memory_in_words(device: DeviceMemory) -> str:
-    """What there is of each device: `79.1 GiB`, or `30.3 GiB free`."""
-    return f"{binary_bytes(device.memory_bytes)}{' free' * (device.free_bytes is not None)}"
+    """What there is of each device: `79.1 GiB`, or `22.0 GiB free of 31.2 GiB`."""
+    of = "" if device.free_bytes is None else f" free of {binary_bytes(device.in_all_bytes or 0)}"
+    return f"{binary_bytes(device.memory_bytes)}{of}"
 
 
 def plan_in_words(plan: Plan) -> str:
@@ -242,7 +243,7 @@ def rank_table(ranks: Sequence[Record]) -> Table:
 
 
 def device_table(records: Sequence[Record]) -> Table:
-    """For each kind of device whether one is enough, the fewest that are, and their plan."""
+    """For each kind of device that holds it whether one is enough, the fewest that are, and their plan."""
     columns = (
         Column("device", "device"),
         Column("memory_bytes", "memory", "bytes"),
@@ -250,7 +251,8 @@ def device_table(records: Sequence[Record]) -> Table:
         Column("fewest_devices", "fewest", "number"),
         Column("options", "plan"),
     )
-    shown = [{**record, "options": record["options"] or None} for record in records]
+    holding = [record for record in records if record["fewest_devices"] is not None]
+    shown = [{**record, "options": record["options"] or None} for record in holding]
     return Table("devices that hold it, least memory in all first", columns, shown)
 
 

@@ -319,8 +319,9 @@ def _head_weight(model: Model) -> str:
 
 
 def _trains_head(model: Model) -> bool:
-    """Whether the head's matrix gets a gradient: LoRA freezes it."""
-    return model.lora is None
+    """Whether the head's matrix gets a gradient: LoRA freezes it where it does not name it."""
+    table = "embedding" if model.embedding.tied else "lm_head"
+    return model.lora is None or table in model.lora.trained
 
 
 def _without_head(model: Model) -> Model:

@@ -2,7 +2,7 @@
 
     load("my.yaml")            the architecture: fields checked, no torch
     build("my.yaml")           an ordinary torch.nn.Module, freshly initialised (needs torch)
-    fit, choose                whether it fits a device, in which format, and how fast; which devices to choose
+    fit, choose                whether it fits a device, in which format, how fast; which devices to choose
     count_params, count_flops, count_kv_cache, count_memory    reports, as commands print them
     params, flops, kvcache, memory   the same functions by the names of the commands
     predict, survey, compare   time on a device; many architectures by columns; a few side by side

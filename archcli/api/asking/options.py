@@ -107,8 +107,8 @@ Video = Annotated[
     Option("A video of T frames. Repeatable.", metavar="TxHxW"),
 ]
 AudioSeconds = Annotated[AboveZero | None, count_option("Seconds of sound.")]
-AudioFrames = Annotated[AboveZero | None, count_option("Frames of a spectrogram.")]
-AudioSamples = Annotated[AboveZero | None, count_option("Samples of a wave.")]
+AudioFrames = Annotated[AboveZero | None, count_option("Frames of a spectrogram.", rare=True)]
+AudioSamples = Annotated[AboveZero | None, count_option("Samples of a wave.", rare=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +155,7 @@ ScanForm = Annotated[
     arguments.Scan,
     Option("Recurrent layers: a chunk of tokens at once, or one after the other, as auto to decode."),
 ]
-Backend = Annotated[KernelBackend, Option("Whose kernels run.")]
+Backend = Annotated[KernelBackend, Option("Whose kernels run.", rare=True)]
 RECOMPUTED = (
     "What backward recomputes: none, attention, layer, a pattern as layers.*.ffn; keep:PATTERN leaves out."
 )
@@ -178,7 +178,7 @@ ChosenOptimizer = Annotated[
 ]
 Gradients = Annotated[
     arguments.GradientDtype | None,
-    Option("Type in which gradients are summed and kept. [default: the weights']"),
+    Option("Type in which gradients are summed and kept. [default: the weights']", rare=True),
 ]
 
 # number formats

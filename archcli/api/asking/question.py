@@ -54,6 +54,7 @@ class Option(NamedTuple):
     argument  it stands without a name
     writes    it names a file or a folder that is written, as every picture does
     also      further names, which the help leaves out: --seq-len and -s of --context
+    rare      the tools that assistants read leave it out: their list is a part of every context
     """
 
     help: str = ""
@@ -67,11 +68,14 @@ class Option(NamedTuple):
     argument: bool = False
     writes: bool = False
     also: tuple[str, ...] = ()
+    rare: bool = False
 
 
-def count_option(text: str, letter: str = "", default: str = "", also: tuple[str, ...] = ()) -> Option:
+def count_option(
+    text: str, letter: str = "", default: str = "", also: tuple[str, ...] = (), *, rare: bool = False
+) -> Option:
     """The option of a whole number such as 4096, 8k (8,000) and 8K (8,192)."""
-    return Option(text, letter, "N", "count", default=default, also=also)
+    return Option(text, letter, "N", "count", default=default, also=also, rare=rare)
 
 
 def tokens_option(text: str, letter: str = "", also: tuple[str, ...] = ()) -> Option:

@@ -11,7 +11,7 @@ from archcli.wings.doors.commands.mcp.tools import TOOLS
 from assistant import in_process
 
 NAMES = [
-    *("params", "flops", "kvcache", "memory", "predict", "fit", "check", "compare", "explain", "sweep"),
+    *("params", "flops", "kvcache", "memory", "predict", "fit", "choose", "check", "compare", "explain", "sweep"),
     "draw",
 ]
 OWN = {"model", "models", "set", "rows", "svg"}
@@ -54,7 +54,9 @@ def test_the_arguments_are_the_options_of_the_record(listed, name):
     options = {
         field.name: field
         for field in fields(record)
-        if field.name in known and option_of(known[field.name]) is not None
+        if field.name in known
+        and option_of(known[field.name]) is not None
+        and not option_of(known[field.name]).rare
     }
     properties = listed[name].input_schema["properties"]
     assert set(properties) - OWN == set(options) - FILES

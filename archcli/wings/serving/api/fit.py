@@ -15,8 +15,8 @@ from archcli.measure.report import Report
 from archcli.units import Taken
 from archcli.wings.serving.api.fitting.question import FitOptions, inputs_of, list_question, question_of
 from archcli.wings.serving.api.fitting.verdict import fit_model
-from archcli.wings.serving.api.pasted import with_commands
 from archcli.wings.serving.api.programs.command_lines import with_command
+from archcli.wings.serving.api.programs.pasted import with_commands
 from archcli.wings.serving.devices.budget import is_device
 from archcli.wings.serving.devices.names import LOCAL
 

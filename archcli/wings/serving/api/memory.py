@@ -46,10 +46,10 @@ from archcli.wings.serving.api.engine import (
 from archcli.wings.serving.api.known_device.known import device_memory, known_gpus
 from archcli.wings.serving.api.known_device.machines import Machines, NodesOption
 from archcli.wings.serving.api.offload import OffloadOptions
-from archcli.wings.serving.api.pasted import with_commands
 from archcli.wings.serving.api.plan_options import WHOLE, Adapters, Free, PlanOptions
 from archcli.wings.serving.api.programs.adapters import with_adapters
 from archcli.wings.serving.api.programs.command_lines import with_command
+from archcli.wings.serving.api.programs.pasted import with_commands
 from archcli.wings.serving.api.programs.trainer import TrainerOptions, of_known_plan
 from archcli.wings.serving.devices.engines import runs_on
 from archcli.wings.serving.launches.memory.trainer import with_method
@@ -105,7 +105,7 @@ Memory = Annotated[
 
 
 MEASURED = "Explain measured bytes: cache:6GiB, weights:14GiB, 21GiB in all."
-MeasuredBytesOption = Annotated[str | None, Option(MEASURED, metavar="[PART:]SIZE", reads="text")]
+MeasuredBytesOption = Annotated[str | None, Option(MEASURED, metavar="[PART:]SIZE", reads="text", rare=True)]
 
 
 DEFAULT_PHASE: MemoryPhase = "train"

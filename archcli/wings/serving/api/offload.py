@@ -46,7 +46,7 @@ Ram = Annotated[
 RamBandwidth = Annotated[
     Size,
     Option(
-        "With --offload: the rate of RAM by its datasheet. [default: 80GB/s]", metavar="RATE", reads="text"
+        "With --offload: the rate of RAM by its datasheet. [default: 80GB/s]", metavar="RATE", reads="text", rare=True
     ),
 ]
 BusBandwidth = Annotated[
@@ -54,7 +54,7 @@ BusBandwidth = Annotated[
     Option(
         "With --offload: the rate between RAM and device. [default: 25GB/s]",
         metavar="RATE",
-        reads="text",
+        reads="text", rare=True,
     ),
 ]
 

@@ -22,14 +22,14 @@ Zero = Annotated[
 ]
 MicroBatches = Annotated[
     AboveZero,
-    count_option("Batches that pass the stages of --pp in turn."),
+    count_option("Batches that pass the stages of --pp in turn.", rare=True),
 ]
 Schedule = Annotated[
     arguments.Schedule,
-    Option("Stages of one group of layers each, or with --virtual-stages of several, interleaved."),
+    Option("Stages of one group of layers each, or with --virtual-stages of several, interleaved.", rare=True),
 ]
 VirtualStages = Annotated[
-    AboveZero, count_option("Groups of layers in each stage of an interleaved schedule.")
+    AboveZero, count_option("Groups of layers in each stage of an interleaved schedule.", rare=True)
 ]
 Cp = Annotated[
     AboveZero,
@@ -38,8 +38,7 @@ Cp = Annotated[
 DpAttention = Annotated[
     AboveZero,
     count_option(
-        "Attention data parallelism: groups of the devices of --tp, each with whole attention and a cache."
-    ),
+        "Attention data parallelism: groups of the devices of --tp, each with whole attention and a cache.", rare=True),
 ]
 
 

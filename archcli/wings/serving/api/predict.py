@@ -44,10 +44,10 @@ from archcli.wings.serving.api.engine import (
 from archcli.wings.serving.api.known_device.known import KnownDevice, known_device
 from archcli.wings.serving.api.known_device.machines import Machines, NetworkOptions
 from archcli.wings.serving.api.offload import OffloadOptions
-from archcli.wings.serving.api.pasted import with_commands
 from archcli.wings.serving.api.plan_options import WHOLE, Adapters, Free, PlanOptions
 from archcli.wings.serving.api.programs.adapters import with_adapters
 from archcli.wings.serving.api.programs.command_lines import with_command
+from archcli.wings.serving.api.programs.pasted import with_commands
 from archcli.wings.serving.api.programs.trainer import TrainerOptions, of_known_plan
 from archcli.wings.serving.devices.engines import load_engine
 from archcli.wings.serving.launches.memory.trainer import with_method
@@ -96,7 +96,7 @@ ComputedDtype = Annotated[
 Attention = Annotated[AttentionForm, Option("One kernel of any kind, torch's (sdpa), or in steps.")]
 KvRead = Annotated[
     CacheReads,
-    Option("Read keys and values once for query heads that share them, or for each."),
+    Option("Read keys and values once for query heads that share them, or for each.", rare=True),
 ]
 OneDevice = Annotated[
     str,

@@ -18,7 +18,7 @@ def run(
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Say which devices to choose for a model, how many, and what they cost.
+    """Say which devices to choose for a model, and what they cost.
 
     All devices and counts are asked as `archcli fit` asks one. The first line is the cheapest that meets all
     conditions; below it stand those that nothing beats in price, speed and watts.

@@ -114,7 +114,7 @@ def record_of(home: str) -> Any:
 
 
 def arguments(record: Any) -> dict[str, Argument]:
-    """The arguments of a record by name: its options, except those that name files."""
+    """The arguments of a record by name: its options, except rare ones and those that name files."""
     return {argument.name: argument for argument in _arguments(record)}
 
 
@@ -122,7 +122,7 @@ def _arguments(record: Any) -> Iterator[Argument]:
     known = hints(record)
     for field in fields(record):
         option = option_of(known[field.name]) if field.name in known else None
-        if option is not None and option.metavar not in NAMES_FILE:
+        if option is not None and not option.rare and option.metavar not in NAMES_FILE:
             yield Argument(field.name, option, value_type(known[field.name]), field.default)
 
 

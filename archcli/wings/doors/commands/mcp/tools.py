@@ -250,6 +250,13 @@ def _fit(call: ToolCall) -> Report:
     return fit_report(replace(options, model=model.word), call.overrides, call.tick, read)
 
 
+def _choose(call: ToolCall) -> Report:
+    from archcli.wings.serving.api.choosing.choose import choose_report
+
+    subject = call.subject()
+    return subject.judged("choose", lambda: choose_report(call.options, subject, call.tick))
+
+
 def _check(call: ToolCall) -> Report:
     from archcli.api.check import FileCheck, check_report
     from archcli.rules.base import Parallelism
@@ -337,6 +344,14 @@ TOOLS = {
             "archcli.wings.serving.api.fitting.question:FitOptions",
             _fit,
             models=(0, 1),
+            lists=True,
+        ),
+        Tool(
+            "choose",
+            "Which devices to choose for a model, how many, and what they cost: what meets all conditions, "
+            "and nothing beats in price, speed and watts.",
+            "archcli.wings.serving.api.choosing.choose:ChooseOptions",
+            _choose,
             lists=True,
         ),
         Tool(

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from archcli.errors import ArchError
 from archcli.wings.serving.api.choosing.shared import SharedQuestions
-from archcli.wings.serving.api.choosing.training import Step, TrainingQuestions
+from archcli.wings.serving.api.choosing.training import TimedStep, TrainingQuestions
 from archcli.wings.serving.api.fitting.choice import Choice
 from archcli.wings.serving.api.known_device.known import devices_per_node
 from archcli.wings.serving.api.known_device.listed import ListedDevice
@@ -64,7 +64,7 @@ class HardwareCell:
 
     device: ListedDevice
     count: int
-    choice: Choice | Step | None
+    choice: Choice | TimedStep | None
     holds: bool
     price: Price | None
     conditions: Conditions
@@ -92,8 +92,8 @@ class HardwareCell:
     @property
     def limit_w(self) -> float | None:
         """The power limit of all devices in W; None where no datasheet states it."""
-        each = self.device.figures.get("tdp_w")
-        return None if each is None else self.count * each
+        limit = self.device.figures.get("tdp_w")
+        return None if limit is None else self.count * limit
 
     @cached_property
     def watts(self) -> Record | None:
@@ -158,7 +158,7 @@ class HardwareGrid:
 
         The best has the format that `archcli fit` chooses of those that are fast enough, else the fastest.
         """
-        choices: list[Choice | Step | None] = []
+        choices: list[Choice | TimedStep | None] = []
         with suppress(ArchError):  # no engine or trainer runs so
             if isinstance(self.questions, TrainingQuestions):
                 choices = [self.questions.step(device.name, count)]
@@ -168,7 +168,7 @@ class HardwareGrid:
                 choices += [it for it in formats.with_bits() if it is not choices[0]] if every else ()
         return [self._cell(device, count, choice) for choice in choices or [None]]
 
-    def _cell(self, device: ListedDevice, count: int, choice: Choice | Step | None) -> HardwareCell:
+    def _cell(self, device: ListedDevice, count: int, choice: Choice | TimedStep | None) -> HardwareCell:
         price = self.conditions.price_of(self.book, device.name, count)
         holds = choice is not None and choice.has_bits
         return HardwareCell(device, count, choice, holds, price, self.conditions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from typing import Annotated, Any, Literal
@@ -19,14 +19,17 @@ from archcli.wings.serving.api.choosing.cells import ChooseOrder, Conditions, Ha
 from archcli.wings.serving.api.choosing.report import ChooseView, choose_cells
 from archcli.wings.serving.api.choosing.shared import SharedQuestions
 from archcli.wings.serving.api.choosing.training import TrainingOptions, TrainingQuestions
+from archcli.wings.serving.api.fitting.choice import Choice
 from archcli.wings.serving.api.fitting.forms import MIN_BITS, is_published
 from archcli.wings.serving.api.fitting.question import FitOptions, Format, MinBits
 from archcli.wings.serving.api.known_device.listed import ListedDevice, listed_devices
-from archcli.wings.serving.api.pasted import pasted
 from archcli.wings.serving.api.predict import PredictOptions
-from archcli.wings.serving.api.programs.trainer import Method, TrainerOption
+from archcli.wings.serving.api.programs.command_lines import with_command
+from archcli.wings.serving.api.programs.pasted import pasted
+from archcli.wings.serving.api.programs.trainer import Command, Method, TrainerOption
 from archcli.wings.serving.devices.datasheet import device_named
 from archcli.wings.serving.devices.prices import prices
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
 
 Positive = Annotated[float, Interval(gt=0)]
 Context = Annotated[
@@ -67,7 +70,7 @@ Within = Annotated[
     str | None,
     Option("The most time that these tokens take: 3days, 36h.", metavar="TIME", reads="text"),
 ]
-OF_SERVING = ("speed", "engine", "kv_dtype")
+OF_SERVING = ("speed", "engine", "kv_dtype", "command")
 OF_TRAINING = ("method", "trainer", "tokens", "within")
 TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(d|days?|h|hours?)", re.IGNORECASE)
 SECONDS = {"d": 86_400.0, "h": 3_600.0}
@@ -76,8 +79,8 @@ Tick = Callable[[str, int, int], None]
 
 def seconds_of(text: str) -> float:
     """The seconds of 3days or 36h. Raises ArchError for any other text."""
-    found = TIME.fullmatch(text.strip())
-    seconds = float(found[1]) * SECONDS[found[2][0].lower()] if found else 0.0
+    match = TIME.fullmatch(text.strip())
+    seconds = float(match[1]) * SECONDS[match[2][0].lower()] if match else 0.0
     if not seconds:
         raise ArchError(f"--within {text} is no time", "such as 3days or 36h")
     return seconds
@@ -101,7 +104,7 @@ class ChooseOptions:
     sort: Order = "price"
     prices: Prices = None
     every: All = False
-
+    command: Command = False
     phase: Phase = "serve"
     method: Method = None
     trainer: TrainerOption = None
@@ -119,8 +122,8 @@ class ChooseOptions:
         refused = OF_SERVING if trains else OF_TRAINING
         named = [name for name in refused if getattr(self, name) not in {None, getattr(ChooseOptions, name)}]
         if named:
-            other = "train" if not trains else "serve"
-            raise ArchError(f"--{named[0].replace('_', '-')} is of --phase {other}", "leave it out")
+            phase = "serve" if trains else "train"
+            raise ArchError(f"--{named[0].replace('_', '-')} is of --phase {phase}", "leave it out")
 
     @property
     def rate(self) -> float | None:
@@ -136,7 +139,7 @@ class ChooseOptions:
         options = TrainingOptions(self.users, self.context, self.dtype, self.method, self.trainer)
         return TrainingQuestions(options, subject)
 
-    def command(self, subject: Subject, row: Mapping[str, Any]) -> str:
+    def alone(self, subject: Subject, row: Mapping[str, Any]) -> str:
         """The command that answers a row alone."""
         device = row["device"] if row["count"] == 1 else f"{row['count']}x{row['device']}"
         form = row["format"]
@@ -192,10 +195,17 @@ def choose_report(options: ChooseOptions, subject: Subject, tick: Tick = lambda 
         first, *others = grid.cells(device, count, every=options.every)
         best.append(first)
         every += [first, *others]
-    asked = ChooseView(conditions, options.sort, book, options.every)
-    report = choose_cells(asked, best, every, _inputs(options))
-    rows = [{**row, "command": options.command(subject, row)} for row in report.rows]
-    return subject.named(replace(report, rows=rows), options)
+    view = ChooseView(conditions, options.sort, book, options.every)
+    report = choose_cells(view, best, every, _inputs(options))
+    rows = [{**row, "command": options.alone(subject, row)} for row in report.rows]
+    report = with_command(replace(report, rows=rows), _first(view.meeting(best)), subject, options)
+    return subject.named(report, options)
+
+
+def _first(meeting: Sequence[HardwareCell]) -> MemoryQuestion | None:
+    """The question about the first cell, at the context of the first line; None where none meets."""
+    choice = meeting[0].choice if meeting else None
+    return choice.at(choice.context or 1) if isinstance(choice, Choice) else None
 
 
 def _inputs(options: ChooseOptions) -> dict[str, Any]:

@@ -38,16 +38,20 @@ class ChooseView(NamedTuple):
     book: PriceBook
     shows_all: bool = False
 
+    def meeting(self, best: Sequence[HardwareCell]) -> list[HardwareCell]:
+        """The cells that meet all conditions, in order."""
+        return ordered([cell for cell in best if cell.meets], self.order)
+
 
 def choose_cells(
-    asked: ChooseView, best: Sequence[HardwareCell], every: Sequence[HardwareCell], inputs: Mapping[str, Any]
+    view: ChooseView, best: Sequence[HardwareCell], every: Sequence[HardwareCell], inputs: Mapping[str, Any]
 ) -> Report:
     """The report on the best cell of each device and count, and with --all on `every` cell."""
-    meeting = ordered([cell for cell in best if cell.meets], asked.order)
-    rows = ordered(every if asked.shows_all else front(meeting), asked.order)
+    meeting = view.meeting(best)
+    rows = ordered(every if view.shows_all else front(meeting), view.order)
     first = next(iter(meeting), None)
-    shown = rows if asked.shows_all else rows[:SHOWN]
-    title = "every cell" if asked.shows_all else "what nothing beats in price, speed and watts"
+    shown = rows if view.shows_all else rows[:SHOWN]
+    title = "every cell" if view.shows_all else "what nothing beats in price, speed and watts"
     return Report(
         command="choose",
         model={},
@@ -61,10 +65,10 @@ def choose_cells(
             "meeting": len(meeting),
         },
         rows=[cell.record() for cell in rows],
-        headline=_headline(first, best, asked),
+        headline=_headline(first, best, view),
         title=_title(best, inputs),
         tables=(Table(title, COLUMNS, [_line(cell) for cell in shown]),) if shown else (),
-        notes=tuple(_notes(asked, first, best, len(rows) - len(shown))),
+        notes=tuple(_notes(view, first, best, len(rows) - len(shown))),
         keys=KEYS,
     )
 
@@ -84,22 +88,20 @@ def in_words(cell: HardwareCell) -> str:
     return cell.device.name if cell.count == 1 else f"{cell.count} x {cell.device.name}"
 
 
-def _headline(first: HardwareCell | None, best: Sequence[HardwareCell], asked: ChooseView) -> str:
+def _headline(first: HardwareCell | None, best: Sequence[HardwareCell], view: ChooseView) -> str:
     if first is None or first.choice is None:
-        return "\n".join(
-            (f"nothing meets {_conditions(asked.conditions)}", *_nearest(best, asked.conditions))
-        )
+        return "\n".join((f"nothing meets {_conditions(view.conditions)}", *_nearest(best, view.conditions)))
     choice = first.choice
     price = "no price known" if first.price is None else first.price.text
     tokens = "no context" if choice.context is None else f"{choice.context:,} tokens"
     rate = rate_in_words(choice.tokens_per_s)
-    users = asked.conditions.users
+    users = view.conditions.users
     of_each = f" of all, {three_figures(first.rate / users)} each" if users > 1 and first.rate else ""
     return f"{in_words(first)}, {price}: {choice.format}, {tokens}, {rate}{of_each}"
 
 
 def _conditions(conditions: Conditions) -> str:
-    """`20 tokens/s and --budget 1500`: what was asked, in words."""
+    """`20 tokens/s and --budget 1500`: the conditions, in words."""
     parts = [] if conditions.rate is None else [f"{conditions.rate:,.4g} tokens/s"]
     if conditions.most is not None:
         parts.append(f"{conditions.limit} {conditions.most:g}")
@@ -138,9 +140,9 @@ def _line(cell: HardwareCell) -> dict[str, Any]:
 
 
 def _notes(
-    asked: ChooseView, first: HardwareCell | None, best: Sequence[HardwareCell], hidden: int
+    view: ChooseView, first: HardwareCell | None, best: Sequence[HardwareCell], hidden: int
 ) -> Iterator[str]:
-    book, conditions = asked.book, asked.conditions
+    book, conditions = view.book, view.conditions
     yield f"Prices: {book.title}, {book.date}; what you would pay stands in a file of yours: --prices FILE."
     unknown = sum(cell.holds and cell.price is None for cell in best)
     if unknown:

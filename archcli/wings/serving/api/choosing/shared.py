@@ -1,4 +1,4 @@
-"""The questions of one model about many devices, which are put together once for devices that run alike."""
+"""The questions of one model about many devices, put together once for devices that run alike."""
 
 from __future__ import annotations
 
@@ -64,21 +64,21 @@ class SharedModels:
     """Questions that were made before, with the model as each program holds it and its traced passes."""
 
     def __init__(self) -> None:
-        self._made: dict[Any, Any] = {}
+        self._questions: dict[Any, Any] = {}
         self._models: list[TracedModel] = []
 
     def shared(self, alike: Key, changes: Mapping[str, Any], make: Callable[..., Q]) -> Q:
         """The question that was made for such a device, or the error that it raised."""
         tokens, changes = changes["seq_len"], {k: v for k, v in changes.items() if k != "seq_len"}
         form = *alike, *sorted(changes.items())
-        if form not in self._made:
-            self._made[form] = self._first(make, seq_len=tokens, **changes)
-        made = self._made[form]
-        if isinstance(made, ArchError):
-            raise made
-        if (form, tokens) not in self._made:
-            self._made[form, tokens] = made.changed(seq_len=tokens)
-        shared: Q = self._made[form, tokens]
+        if form not in self._questions:
+            self._questions[form] = self._first(make, seq_len=tokens, **changes)
+        first = self._questions[form]
+        if isinstance(first, ArchError):
+            raise first
+        if (form, tokens) not in self._questions:
+            self._questions[form, tokens] = first.changed(seq_len=tokens)
+        shared: Q = self._questions[form, tokens]
         return shared
 
     def _first(self, make: Callable[..., Q], **changes: Any) -> Q | ArchError:

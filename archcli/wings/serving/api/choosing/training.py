@@ -25,7 +25,7 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Step:
+class TimedStep:
     """A training step on devices: its memory, and its prediction, each as its command answers it."""
 
     question: MemoryQuestion
@@ -101,7 +101,7 @@ class TrainingQuestions(SharedModels):
         super().__init__()
         self.options, self.subject = options, subject
 
-    def step(self, device: str, count: int) -> Step | None:
+    def step(self, device: str, count: int) -> TimedStep | None:
         """The step on so many of a device by the usual plan; None where it does not fit.
 
         Raises ArchError where the trainer does not run so.
@@ -130,6 +130,6 @@ class TrainingQuestions(SharedModels):
         try:
             predicted = self.shared(("predict", *alike), tokens, predict)
         except ArchError:
-            return Step(question, answer, None)
+            return TimedStep(question, answer, None)
         timed = known.run_by(predicted.settings.engine or NO_ENGINE, None, predicted.model)
-        return Step(question, answer, replace(predicted, device=timed, plan=question.plan))
+        return TimedStep(question, answer, replace(predicted, device=timed, plan=question.plan))

@@ -66,7 +66,7 @@ class ListQuestion(NamedTuple):
 Tick = Callable[[str, int, int], None]
 
 
-class Row(Mapping[str, Any]):
+class ListedRow(Mapping[str, Any]):
     """A row whose speed is predicted when it is read: a table prints ten of two hundred."""
 
     def __init__(self, record: Record, speed: Callable[[], Record] | None = None) -> None:
@@ -94,7 +94,7 @@ def fit_all(
         try:
             rows.append(_row(entry, question))
         except UnknownFormError as error:
-            rows.append(Row({**_of(entry), "fits": None, "verdict": "unknown", **NOTHING}))
+            rows.append(ListedRow({**_of(entry), "fits": None, "verdict": "unknown", **NOTHING}))
             problems.append(f"{entry.name}: {error}")
         except ArchError as error:
             rows.append(_misfit(entry))
@@ -118,14 +118,14 @@ def fit_all(
     )
 
 
-def _headline(fitting: Sequence[Row], entries: Sequence[Entry], question: ListQuestion) -> str:
+def _headline(fitting: Sequence[ListedRow], entries: Sequence[Entry], question: ListQuestion) -> str:
     fast = "" if question.min_speed is None else f" at {question.min_speed:g} tokens/s or more"
     by = "largest" if question.order == "size" else "fastest"
     end = f", the {by} first" if fitting else ""
     return f"{len(fitting)} of {len(entries)} {question.what} fit {question.device}{fast}{end}"
 
 
-def _notes(fitting: Sequence[Row], shown: Sequence[Record], question: ListQuestion) -> Iterator[str]:
+def _notes(fitting: Sequence[ListedRow], shown: Sequence[Record], question: ListQuestion) -> Iterator[str]:
     few = sum(not has_bits(row["format"], question.min_bits) for row in fitting)
     if few:
         yield f"{few} fit in fewer than {question.min_bits:g} bits a weight alone and stand last: --min-bits."
@@ -139,7 +139,7 @@ def _short(entries: Sequence[Entry], question: ListQuestion) -> Iterator[str]:
         yield f"{short} of them know fewer than {question.context:,} tokens."
 
 
-def _row(entry: Entry, question: ListQuestion) -> Row:
+def _row(entry: Entry, question: ListQuestion) -> ListedRow:
     """The row of a model."""
     # tracing a pass is slow: skip models that are too large, or trained for fewer tokens
     if entry.least_bytes > question.total_bytes or _is_short(entry, question):
@@ -150,7 +150,7 @@ def _row(entry: Entry, question: ListQuestion) -> Row:
         return _misfit(entry)
     record = {**_of(entry), "fits": True, "verdict": best.verdict}
     figures = {"format": best.format, "context": best.context, SPEED: None, "peak_bytes": best.peak_bytes}
-    return Row({**record, **figures}, lambda: best.tokens_per_s)
+    return ListedRow({**record, **figures}, lambda: best.tokens_per_s)
 
 
 def _is_short(entry: Entry, question: ListQuestion) -> bool:
@@ -161,21 +161,21 @@ def _of(entry: Entry) -> Record:
     return {**entry.columns, "model": entry.name}
 
 
-def _misfit(entry: Entry) -> Row:
-    return Row({**_of(entry), "fits": False, "verdict": "no", **NOTHING})
+def _misfit(entry: Entry) -> ListedRow:
+    return ListedRow({**_of(entry), "fits": False, "verdict": "no", **NOTHING})
 
 
-def _by_size(row: Row) -> tuple[Any, ...]:
+def _by_size(row: ListedRow) -> tuple[Any, ...]:
     return (not row["fits"], -(row.get("params") or row.get("bytes") or 0), row["model"])
 
 
-def _by_speed(row: Row) -> tuple[Any, ...]:
+def _by_speed(row: ListedRow) -> tuple[Any, ...]:
     # a limit says nothing of how fast it is
     expected = row["tokens_per_s"]["expected"] or 0
     return (not row["fits"], -expected, row["model"])
 
 
-ORDERS: dict[FitOrder, Callable[[Row], tuple[Any, ...]]] = {
+ORDERS: dict[FitOrder, Callable[[ListedRow], tuple[Any, ...]]] = {
     "size": _by_size,
     "speed": _by_speed,
 }

@@ -83,6 +83,13 @@ def test_without_rates_presets_are_named_all_the_same(here, cli):
     assert {row["tokens_per_s"]["expected"] for row in report["rows"]} == {None}
 
 
+def test_where_the_system_says_nothing_a_device_has_to_be_named(here, cli, monkeypatch):
+    monkeypatch.setattr(machine, "available_memory", lambda *_: None)
+    done = cli("fit")
+    assert (done.code, len(done.out.splitlines())) == (0, 1)
+    assert "`archcli fit --device NAME` says which presets fit." in done.out
+
+
 @pytest.mark.long
 @sampled_rows("device", ["rtx-4090", "rtx-3060", "m3-max", "gtx-1650"], 1)
 def test_a_larger_preset_of_the_series_is_slower_or_does_not_fit(device):

@@ -12,6 +12,7 @@ from archcli.units import gib
 from archcli.wings.serving.api.fitting.listing import Entry, Tick, fit_all
 from archcli.wings.serving.api.fitting.question import FitOptions, inputs_of, list_question, question_of
 from archcli.wings.serving.api.fitting.suited import USABLE, USUAL, Suited, suited
+from archcli.wings.serving.devices.budget import is_device
 from archcli.wings.serving.devices.model_files import ModelFiles, cached_model_files, model_files
 from archcli.wings.serving.devices.names import LOCAL
 from archcli.wings.serving.devices.this import Machine, machine
@@ -40,7 +41,8 @@ def fit_machine(options: FitOptions, tick: Tick) -> Report:
     options = replace(options, device=options.device or this_device(here))
     if not files.models:
         none = f"no model files lie in {options.files or CACHES}"
-        if options.files is not None:
+        # where the system does not say what memory there is, a device has to be named
+        if options.files is not None or not is_device(options.device or LOCAL):
             return _none(options, here, none, files)
         return _suited(options, here, none, tick)
     report = fit_all(

@@ -7,8 +7,9 @@ and on any device of an architecture. So formats x contexts x devices take a pas
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from hashlib import sha256
+from operator import attrgetter
 from typing import NamedTuple
 
 from archcli.arith import Number, is_whole
@@ -85,6 +86,10 @@ class Contexts(dict[Number, list[RankBytes]]):
         return self[tokens]
 
 
+at_any_context = attrgetter(*(it.name for it in fields(MemorySettings) if it.name != "seq_len"))
+"""All settings but the context."""
+
+
 def is_summed(settings: MemorySettings, model: Model) -> bool:
     """Whether a peak is that of weights and all else apart: in serving without an offload and towers."""
     sizes = settings.seq_len, settings.batch_size
@@ -100,7 +105,7 @@ def summed(
     count: Callable[[], list[RankBytes]],
 ) -> list[tuple[int, RankBytes]]:
     """(bytes at the peak, rank) of each; by `count` where the weights or a context are new."""
-    key = replace(settings, seq_len=None), plan
+    key = at_any_context(settings), plan
     figures = known.passes.figures if plan == ONE_DEVICE else None
     held: list[Number] = known.once(
         ("held", *key), lambda: [] if figures is None else figures.held(known.model, settings)

@@ -52,6 +52,9 @@ OF_LAYERS = (
 AT_MOST = {"llama-3.1-8b": 1.4, "jamba-1.5-mini": 2.0, "kimi-linear-48b-a3b": 2.0, "gemma-3n-e2b": 2.0}
 """The most CPU time of `predict` over that of `params`: of a usual model, and of those with most to trace."""
 
+LISTS = {"--device rtx-3090": 8.0}
+"""The most CPU time of a list of the presets that fit over that of `params` of one."""
+
 # transformers' own class on the meta device, counted by torch's own counter: the same figures for someone who
 # has no archcli. The mask of ones keeps transformers from looking at the values of positions, which meta
 # tensors do not have; batched_mm is the form of the experts that runs there.
@@ -193,6 +196,17 @@ def predict_checks(rounds: int) -> Iterator[Check]:
         yield Check(f"predict {name} / params {name}", min(times["predict"]) / min(times["params"]), most)
 
 
+def list_checks(rounds: int) -> Iterator[Check]:
+    """CPU time of what fits a device over that of `params`, each the shortest of several in turns."""
+    base, times = [], {line: [] for line in LISTS}
+    for _ in range(rounds):
+        base.append(cpu_seconds(["params", ONE_LAYER]))
+        for line, taken in times.items():
+            taken.append(cpu_seconds(["fit", *line.split()]))
+    for line, most in LISTS.items():
+        yield Check(f"fit {line} / params", min(times[line]) / min(base), most)
+
+
 def page_checks(rounds: int) -> Iterator[Check]:
     """CPU time of what needs no model, over that of `params gpt2`, each the shortest of several in turns."""
     pages = {"--version": 0, "-h": 0, "help": 0, "parms gpt2": 2, "params -h": 0}
@@ -274,6 +288,7 @@ def main() -> int:
         *start_checks(n),
         *page_checks(n),
         *predict_checks(n),
+        *list_checks(n),
         *trace_checks(n),
         *layer_checks(),
         memory_check(n),

@@ -36,7 +36,7 @@ COUNTED = ("pyodide.asm.wasm", "python_stdlib.zip")
 
 DATA = ("presets", "devices", "engines", "trainers")
 SYMBOLIC = ("sympy", "mpmath")
-NOT_RUN = {"__pycache__", "tests", "benchmarks", "schema.json"}
+NOT_RUN = {"__pycache__", "tests", "benchmarks", "schema.json", "figures.json"}
 BUILD = 'const BUILD = { cache: "", files: [] };'
 FETCHED_S = 300
 

@@ -11,7 +11,19 @@ from archcli.wings.doors.commands.mcp.tools import TOOLS
 from assistant import in_process
 
 NAMES = [
-    *("params", "flops", "kvcache", "memory", "predict", "fit", "choose", "check", "compare", "explain", "sweep"),
+    *(
+        "params",
+        "flops",
+        "kvcache",
+        "memory",
+        "predict",
+        "fit",
+        "choose",
+        "check",
+        "compare",
+        "explain",
+        "sweep",
+    ),
     "draw",
 ]
 OWN = {"model", "models", "set", "rows", "svg"}

@@ -46,7 +46,10 @@ Ram = Annotated[
 RamBandwidth = Annotated[
     Size,
     Option(
-        "With --offload: the rate of RAM by its datasheet. [default: 80GB/s]", metavar="RATE", reads="text", rare=True
+        "With --offload: the rate of RAM by its datasheet. [default: 80GB/s]",
+        metavar="RATE",
+        reads="text",
+        rare=True,
     ),
 ]
 BusBandwidth = Annotated[
@@ -54,7 +57,8 @@ BusBandwidth = Annotated[
     Option(
         "With --offload: the rate between RAM and device. [default: 25GB/s]",
         metavar="RATE",
-        reads="text", rare=True,
+        reads="text",
+        rare=True,
     ),
 ]
 

@@ -26,7 +26,9 @@ MicroBatches = Annotated[
 ]
 Schedule = Annotated[
     arguments.Schedule,
-    Option("Stages of one group of layers each, or with --virtual-stages of several, interleaved.", rare=True),
+    Option(
+        "Stages of one group of layers each, or with --virtual-stages of several, interleaved.", rare=True
+    ),
 ]
 VirtualStages = Annotated[
     AboveZero, count_option("Groups of layers in each stage of an interleaved schedule.", rare=True)
@@ -38,7 +40,9 @@ Cp = Annotated[
 DpAttention = Annotated[
     AboveZero,
     count_option(
-        "Attention data parallelism: groups of the devices of --tp, each with whole attention and a cache.", rare=True),
+        "Attention data parallelism: groups of the devices of --tp, each with whole attention and a cache.",
+        rare=True,
+    ),
 ]
 
 

@@ -304,6 +304,12 @@ def _tables_bytes(model: Model, dtype: str, groups: set[str], known: TracedModel
     return weight_bytes(model, [row for row in rows if row.group in groups], dtype)
 
 
+def tables_params(known: TracedModel) -> int:
+    """Parameters of the tables that an engine may leave in RAM."""
+    rows = weight_rows(known.model, known)
+    return sum(int(row.params) for row in rows if row.group in IN_RAM.values())
+
+
 def _allocated(model: Model, settings: MemorySettings, last: TracedPass, known: TracedModel) -> Number:
     """Bytes of the cache of all sequences, as the engine holds their tokens, and those of a source."""
     from archcli.measure.kvcache.cache_size import (  # of serving alone

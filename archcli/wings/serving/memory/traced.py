@@ -102,14 +102,19 @@ OF_STORAGE = {"quantization", "published_in"}
 
 
 class Passes(dict[Hashable, Any]):
-    """The traced passes of models that differ in how their weights are stored alone."""
+    """The traced passes of models that differ in how their weights are stored alone.
+
+    figures: what is recorded of such a model (`Figures`), in place of passes.
+    """
+
+    figures: Any = None
 
 
 # none outlives the questions about its model: a trace of many layers is large
 _passes: WeakValueDictionary[Hashable, Passes] = WeakValueDictionary()
 
 
-def _passes_of(model: Model) -> Passes:
+def passes_of(model: Model) -> Passes:
     """The passes of a model, and of all that share its fields but for how weights are stored."""
     # by identity: to compare whole models takes as long as a trace, and sizes may be arrays
     fields = (value for name, value in vars(model).items() if name not in OF_STORAGE)
@@ -126,7 +131,7 @@ class TracedModel:
 
     def __init__(self, model: Model, passes: Passes | None = None) -> None:
         self.model = model
-        self.passes = _passes_of(model) if passes is None else passes
+        self.passes = passes_of(model) if passes is None else passes
         self._results: dict[Hashable, Any] = {}
         self.suits: dict[Plan, bool] = {}
 

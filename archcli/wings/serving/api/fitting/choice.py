@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from archcli.errors import ArchError, UnknownFormError
@@ -26,11 +27,11 @@ from archcli.wings.serving.api.fitting.forms import (
     is_narrow,
     is_published,
 )
-from archcli.wings.serving.memory.answers.changes import RARE, formats_by_bytes, whole_bytes
+from archcli.wings.serving.memory.answers.changes import RARE, sizes_of_formats, whole_bytes
 from archcli.wings.serving.memory.answers.fit import narrowed, usual_plan
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.answers.verdict import Verdict, verdict_of
-from archcli.wings.serving.memory.inference import IN_RAM, in_ram_bytes, weight_rows
+from archcli.wings.serving.memory.inference import in_ram_bytes, tables_params
 from archcli.wings.serving.memory.plan import DeviceMemory, Plan
 from archcli.wings.serving.predict.answers.tables import totals_of
 
@@ -256,7 +257,7 @@ class Formats:
         usual = {self.fit.dtype, as_converted(self.published.model, "llamacpp").stored_as}
         smaller = [
             (size, name)
-            for size, name, _ in formats_by_bytes(self.published)
+            for size, name in sizes_of_formats(self.published)
             if size < most and (name not in RARE or name in usual)
         ]
         return [(self.published_bytes, name), *smaller]
@@ -287,12 +288,12 @@ class Formats:
     @cached_property
     def _most_bytes(self) -> float:
         """The most bytes of weights that may fit: all devices, RAM, and tables that may stay in RAM."""
-        device, model = self.first.device, self.published.model
-        rows = (row for row in weight_rows(model, self.published.traced) if row.group in IN_RAM.values())
-        tables = sum(int(row.params) for row in rows) * WIDEST
+        device, known = self.first.device, self.published.traced
+        figures = known.passes.figures
+        params = tables_params(known) if figures is None else figures.tables
         # memory_bytes is the engine's part, rounded down to whole bytes: + 1 makes this an upper bound
         there = device.n_devices * (device.memory_bytes + 1) / device.utilization
-        return there + self.fit.ram_bytes + tables
+        return there + self.fit.ram_bytes + params * WIDEST
 
     def best(self) -> Choice | None:
         """The largest format that holds the context at --min-speed; with --dtype that one, or None."""
@@ -306,12 +307,13 @@ class Formats:
         packed = self.first.question.model.is_as_published and self.first.question.model.quantization
         if packed and self.does(self.first, fit.wanted[0]):
             return self.first
-        # a published form of fewer bits is no worse than what it was made of
-        tiers = [
-            [it for it in self._weighing() if is_wide == self._has_bits(it)] for is_wide in (True, False)
-        ]
-        tries = [(tier, tokens, sure) for tier in tiers for sure in (True, False) for tokens in fit.wanted]
-        enough = (it for tier, tokens, sure in tries for it in tier if self.does(it, tokens, sure))
+        tries = product((True, False), (True, False), fit.wanted)
+        enough = (
+            it
+            for is_wide, sure, tokens in tries
+            for it in self._tier(is_wide=is_wide)
+            if self.does(it, tokens, sure)
+        )
         return next(enough, None)
 
     def _is_usual(self, choice: Choice) -> bool:
@@ -322,6 +324,11 @@ class Formats:
     def on_cpu(self) -> bool:
         """Whether llama.cpp runs the model on a CPU."""
         return self.first.device.family == "cpu" and self.first.engine.name == "llamacpp"
+
+    def _tier(self, *, is_wide: bool) -> Iterator[Choice]:
+        """The formats of so many bits as a first choice has, or those of fewer."""
+        # a published form of fewer bits is no worse than what it was made of
+        return (it for it in self._weighing() if is_wide == self._has_bits(it))
 
     def _has_bits(self, choice: Choice) -> bool:
         return choice is self.first or has_bits(choice.format, self.fit.min_bits)

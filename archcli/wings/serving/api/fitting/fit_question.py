@@ -9,6 +9,7 @@ from functools import partial
 from archcli.wings.serving.api.fitting.forms import LEAST, MIN_BITS
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.offload import HostMemory
+from archcli.wings.serving.memory.traced import Passes
 from archcli.wings.serving.predict.answers.question import PredictQuestion
 
 UNSTATED = 32_768
@@ -27,6 +28,7 @@ class FitQuestion:
     ram_bytes: the most bytes in RAM.
     min_bits: of a weight of the first choice, where such a format fits.
     engine: as asked; None for the usual one.
+    passes: those of the model, kept between its formats.
     """
 
     memory: Callable[..., MemoryQuestion]
@@ -38,6 +40,7 @@ class FitQuestion:
     ram_bytes: int = 0
     min_bits: float = MIN_BITS
     engine: str | None = None
+    passes: Passes | None = None
 
     def by_engine(self, engine: str) -> FitQuestion:
         """The same question about an engine."""

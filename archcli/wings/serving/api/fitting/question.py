@@ -15,6 +15,7 @@ from archcli.modules.spec.values import AboveZero, Interval
 from archcli.modules.stored.dtypes import WeightsDtypeName
 from archcli.wings.serving.api.engine import take_format
 from archcli.wings.serving.api.fitting.choice import NO_OFFLOAD
+from archcli.wings.serving.api.fitting.figures import with_figures
 from archcli.wings.serving.api.fitting.fit_question import UNSTATED, FitQuestion
 from archcli.wings.serving.api.fitting.forms import MIN_BITS
 from archcli.wings.serving.api.fitting.listing import FitOrder, ListQuestion
@@ -116,7 +117,7 @@ class FitOptions(NetworkOptions, OffloadOptions):
         ram = 0 if self.offload is None else self.host().bytes
         dtype = self.dtype or subject.dtype or None
         limits = (self.context, longest, self.min_speed, ram, self.min_bits)
-        return FitQuestion(memory, predict, dtype, *limits, shared["engine"])
+        return FitQuestion(memory, predict, dtype, *limits, shared["engine"], with_figures(subject))
 
     def device_memory(self) -> DeviceMemory | None:
         """The memory of the device; None where none is named."""

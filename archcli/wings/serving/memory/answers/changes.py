@@ -14,6 +14,7 @@ from archcli.measure.kvcache.engine import CACHING, NO_ENGINE
 from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Table
 from archcli.measure.weights.stored_bytes import weight_bytes
+from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.arguments import ZeroStage
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
@@ -206,7 +207,9 @@ def _in_fewer_bits(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuesti
 
 def whole_bytes(question: MemoryQuestion) -> int:
     """Bytes of all weights of the question's model."""
-    return weight_bytes(question.model, _rows(question), question.settings.dtype)
+    figures, dtype = question.traced.passes.figures, question.settings.dtype
+    size = None if figures is None else figures.whole(question.model, dtype)
+    return size or weight_bytes(question.model, _rows(question), dtype)
 
 
 def _rows(question: MemoryQuestion) -> tuple[Row, ...]:
@@ -220,7 +223,7 @@ def formats_by_bytes(question: MemoryQuestion) -> list[tuple[int, str, MemoryQue
     Empty for a YAML with a `quantization` of its own.
     """
     model = question.model
-    if not (model.quantization is None or model.stored_as or model.is_as_published):
+    if not _is_plain(model):
         return []
     rows, layers = _rows(question), LayerIndex(model)
     sized = (
@@ -230,11 +233,29 @@ def formats_by_bytes(question: MemoryQuestion) -> list[tuple[int, str, MemoryQue
     return sorted(sized, key=lambda it: -it[0])
 
 
+def _is_plain(model: Model) -> bool:
+    return model.quantization is None or bool(model.stored_as) or model.is_as_published
+
+
+def sizes_of_formats(question: MemoryQuestion) -> list[tuple[int, str]]:
+    """(bytes of all weights, format) of each known format, the largest first."""
+    figures = question.traced.passes.figures
+    if figures is None:
+        return [(size, name) for size, name, _ in formats_by_bytes(question)]
+    names = _names(question) if _is_plain(question.model) else ()
+    sized = [(figures.weights[name], name) for name in names if name in figures.weights]
+    return sorted(sized, key=lambda it: -it[0])
+
+
+def _names(question: MemoryQuestion) -> tuple[str, ...]:
+    on_mac = question.device is not None and question.device.family == "metal"
+    return (*OF_GGUF, *OF_MACS) if on_mac else FORMATS
+
+
 def _stored(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
     """The question with weights in each format that the model can be stored in."""
     plain = question.model.replace(quantization=None)
-    on_mac = question.device is not None and question.device.family == "metal"
-    for name in (*OF_GGUF, *OF_MACS) if on_mac else FORMATS:
+    for name in _names(question):
         try:
             stored, settings = replace(question.settings, dtype=name).stored(plain)
         except ArchError:

@@ -18,7 +18,14 @@ from archcli.modules.models.layers import folded_path
 from archcli.units import binary_bytes
 from archcli.wings.serving.memory.parts.beside import Needed, RankBytes, is_summed, summed
 from archcli.wings.serving.memory.plan import ONE_DEVICE, DeviceMemory, Plan, wider_plans
-from archcli.wings.serving.memory.ranks import BeyondModel, Overhead, RankPeak, beyond_model, rank_peaks
+from archcli.wings.serving.memory.ranks import (
+    BeyondModel,
+    Overhead,
+    RankPeak,
+    beyond_model,
+    rank_peaks,
+    workspace_bytes,
+)
 from archcli.wings.serving.memory.reserved.reserves import reserves_of
 from archcli.wings.serving.memory.settings import DEFAULT_TOKENS, MemorySettings
 from archcli.wings.serving.memory.traced import TracedModel
@@ -149,12 +156,20 @@ class MemoryQuestion:
         """The largest rank's bytes alone; of serving by what questions of the same model have counted."""
         if not is_summed(self.settings, self.model):
             return self.answer()
-        ranks = (self._bytes(rank) for rank in self.ranks())
-        return summed(self.traced, self.settings, self.plan, self.device, ranks)
+        device, on_cpu = self.device, self.settings.backend == "cpu"
+        workspace = 0 if on_cpu else workspace_bytes(device.architecture if device else "")
 
-    def _bytes(self, rank: RankPeak) -> RankBytes:
+        def count() -> list[RankBytes]:
+            return [self._bytes(rank, workspace) for rank in self.ranks()]
+
+        ranks = summed(self.traced, self.settings, self.plan, workspace, count)
+        there = [card.memory_bytes for card in device.unlike] if device else []
+        size, rank = max(ranks, key=lambda it: it[0] - (there[it[1].stage] if there else 0))
+        return Needed(rank.stage, size, size + rank.beyond)
+
+    def _bytes(self, rank: RankPeak, workspace: int) -> RankBytes:
         weights, beyond = rank.peak.weights + rank.peak.adapters, self.answer_with((rank,)).beyond.bytes
-        return RankBytes(rank.stage, rank.rank, weights, int(rank.peak.bytes - weights), beyond)
+        return RankBytes(rank.stage, rank.rank, weights, int(rank.peak.bytes - weights), beyond - workspace)
 
     def changed(self, **settings: Any) -> MemoryQuestion:
         """This question with other settings."""

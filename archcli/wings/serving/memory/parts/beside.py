@@ -6,15 +6,22 @@ and on any device of an architecture. So formats x contexts x devices take a pas
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from hashlib import sha256
+from operator import attrgetter
 from typing import NamedTuple
 
 from archcli.arith import Number, is_whole
+from archcli.measure.kvcache.engine import ANY_ENGINE
 from archcli.modules import Model
-from archcli.wings.serving.memory.plan import DeviceMemory, Plan
+from archcli.wings.serving.memory.plan import ONE_DEVICE, DeviceMemory, Plan
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.traced import TracedModel
+
+PUBLISHED = "published"
+PADDED = {PUBLISHED, "mxfp4", "mxfp4-moe"}
+"""Formats whose matrices an engine may pad."""
 
 
 class Needed(NamedTuple):
@@ -47,6 +54,42 @@ class RankBytes(NamedTuple):
     beyond: int
 
 
+class Line(NamedTuple):
+    """Bytes at contexts from `first` to `last` in steps: at the first, and how many more each step has."""
+
+    first: int
+    last: int
+    step: int
+    bytes: int
+    more: int
+
+    def at(self, tokens: int) -> int | None:
+        """Bytes at a context; None where it is none of the line's."""
+        steps, rest = divmod(tokens - self.first, self.step)
+        return None if rest or not self.first <= tokens <= self.last else self.bytes + steps * self.more
+
+
+class Contexts(dict[Number, list[RankBytes]]):
+    """Ranks by context: those that were counted, and of one device those on recorded lines."""
+
+    def __init__(self, beyond: int = 0, lines: Iterable[Sequence[int]] = ()) -> None:
+        super().__init__()
+        self._beyond, self._lines = beyond, [Line(*line) for line in lines]
+
+    def at(self, tokens: Number) -> list[RankBytes] | None:
+        """The ranks at a context; None where nothing is known."""
+        if tokens not in self:
+            size = next((size for line in self._lines if (size := line.at(tokens)) is not None), None)
+            if size is None:
+                return None
+            self[tokens] = [RankBytes(0, 0, 0, size, self._beyond)]
+        return self[tokens]
+
+
+at_any_context = attrgetter(*(it.name for it in fields(MemorySettings) if it.name != "seq_len"))
+"""All settings but the context."""
+
+
 def is_summed(settings: MemorySettings, model: Model) -> bool:
     """Whether a peak is that of weights and all else apart: in serving without an offload and towers."""
     sizes = settings.seq_len, settings.batch_size
@@ -58,18 +101,64 @@ def summed(
     known: TracedModel,
     settings: MemorySettings,
     plan: Plan,
-    device: DeviceMemory | None,
-    counted: Iterable[RankBytes],
-) -> Needed:
-    """The largest rank; where its weights or a context are new, of the ranks that are `counted`."""
-    key: tuple[Hashable, ...] = replace(settings, seq_len=None), plan
-    held: list[Number] = known.once(("held", *key), list)
-    architecture, tokens = device.architecture if device else "", settings.seq_len
-    contexts: dict[Number, list[RankBytes]] = known.passed(("beside", *key, architecture), dict)
-    if not held or tokens not in contexts:
-        contexts[tokens] = sorted(counted, key=lambda it: (it.stage, it.rank))
-        held[:] = [rank.weights for rank in contexts[tokens]]
-    there = [card.memory_bytes for card in device.unlike] if device else []
-    every = [(weights + rank.bytes, rank) for weights, rank in zip(held, contexts[tokens], strict=True)]
-    size, rank = max(every, key=lambda it: it[0] - (there[it[1].stage] if there else 0))
-    return Needed(rank.stage, int(size), int(size) + rank.beyond)
+    workspace: int,
+    count: Callable[[], list[RankBytes]],
+) -> list[tuple[int, RankBytes]]:
+    """(bytes at the peak, rank) of each; by `count` where the weights or a context are new."""
+    key = at_any_context(settings), plan
+    figures = known.passes.figures if plan == ONE_DEVICE else None
+    held: list[Number] = known.once(
+        ("held", *key), lambda: [] if figures is None else figures.held(known.model, settings)
+    )
+    contexts: Contexts = known.passed(
+        ("beside", *key), lambda: Contexts() if figures is None else figures.contexts(settings)
+    )
+    ranks = contexts.at(settings.seq_len)
+    if not held or ranks is None:
+        ranks = contexts[settings.seq_len] = sorted(count(), key=lambda it: (it.stage, it.rank))
+        held[:] = [rank.weights for rank in ranks]
+    return [
+        (int(weights + rank.bytes), rank._replace(beyond=rank.beyond + workspace))
+        for weights, rank in zip(held, ranks, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What is recorded of a model, in place of its passes.
+
+    weights: bytes of all weights by format. in_ram: of those in tables that may stay in RAM, where inference
+        needs all weights.
+    tables: parameters of these. served: bytes beyond the model and lines, by settings.
+    """
+
+    weights: Mapping[str, int]
+    in_ram: Mapping[str, int]
+    tables: int
+    served: Mapping[str, tuple[int, Sequence[Sequence[int]]]]
+
+    def whole(self, model: Model, dtype: str) -> int | None:
+        """Bytes of all weights in the model's format; None where they are not recorded."""
+        return self.weights.get(format_name(model, dtype))
+
+    def held(self, model: Model, settings: MemorySettings) -> list[Number]:
+        """Bytes of the weights that an engine has on a device; nothing where that is not recorded."""
+        engine, name = settings.engine or ANY_ENGINE, format_name(model, settings.dtype)
+        if name not in self.in_ram or (engine.mxfp4_experts and name in PADDED):
+            return []
+        return [self.weights[name] - (self.in_ram[name] if engine.in_ram else 0)]
+
+    def contexts(self, settings: MemorySettings) -> Contexts:
+        """The lines of the settings, none where nothing is recorded of them."""
+        return Contexts(*self.served.get(digest(settings), ()))
+
+
+def format_name(model: Model, dtype: str) -> str:
+    """The name of a model's format; `published` where it is packed in a form without a name."""
+    return model.stored_as or (dtype if model.quantization is None else PUBLISHED)
+
+
+def digest(settings: MemorySettings) -> str:
+    """What tells settings at any context apart: the engine with all its facts, the batch, the cache."""
+    text = repr(replace(settings, seq_len=None))
+    return sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,212 @@
+"""What `archcli fit` need not count anew: bytes of presets by format, and lines of all else by context.
+
+usage: python release/fit_figures.py [--presets NAME ...]
+
+Writes archcli/wings/serving/api/fitting/figures.json. A line is kept where it holds at all contexts that are
+tried; of a cache in pages of many tokens there are too many, and `fit` traces its passes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from archcli.api.asking.subject import given
+from archcli.errors import ArchError
+from archcli.load.presets import preset_records
+from archcli.measure.survey.columns import COLUMNS
+from archcli.measure.weights.stored_bytes import weight_bytes
+from archcli.wings.serving.api.fitting.figures import FILE, recorded_of
+from archcli.wings.serving.api.fitting.question import FitOptions
+from archcli.wings.serving.memory.answers.changes import formats_by_bytes, whole_bytes
+from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.inference import in_ram_bytes, tables_params, weight_rows
+from archcli.wings.serving.memory.parts.beside import digest, format_name
+from archcli.wings.serving.memory.ranks import workspace_bytes
+
+ASKED = {
+    "llamacpp": ("rtx-3090",),
+    "vllm": ("rtx-3090", "h100-sxm", "b200"),
+    "mlx": ("m3-max-40-core",),
+}
+"""Devices by engine: of vLLM one for each size of a chunk."""
+FORMATS = ("bf16", "q4_k_m", "awq-int4", "mlx-4bit", None)
+WANTED = (512, 2048, 8192, 32768)
+MOST_LINES = 16
+TRIED = 5
+"""Contexts of a line that must lie on it, both ends among them."""
+AT_RANDOM = 8
+
+
+class TooManyError(Exception):
+    """There are more lines than are worth a place."""
+
+
+def names() -> list[str]:
+    """The presets that `fit --device` lists."""
+    records = preset_records(COLUMNS)
+    return [record["name"] for record in records if record["kind"] != "encoder" and not record["media"]]
+
+
+def figures_of(name: str, engines: Iterable[str] = ASKED) -> dict[str, Any]:
+    """The record of a preset, as `Figures` takes it."""
+    record: dict[str, Any] = {"weights": {}, "in_ram": {}, "tables": 0, "served": {}}
+    for engine in engines:
+        for i, device in enumerate(ASKED[engine]):
+            question = first_question(name, engine, device)
+            if question is None:
+                continue
+            record["tables"] = tables_params(question.traced)
+            for form, stored in forms(question) if not i else ():
+                whole = record["weights"][form] = whole_bytes(stored)
+                table = in_ram_bytes(stored.model, stored.settings, stored.traced)
+                # of one with layers that predict further tokens, which inference leaves out
+                if held(stored) == whole:
+                    record["in_ram"][form] = max(table, record["in_ram"].get(form, 0))
+            record["served"].update(lines_of(question))
+    return record
+
+
+def held(question: MemoryQuestion) -> int:
+    """Bytes of the weights that inference needs."""
+    model = question.traced.inferring
+    return weight_bytes(model, weight_rows(model, question.traced), question.settings.dtype)
+
+
+def first_question(name: str, engine: str, device: str) -> MemoryQuestion | None:
+    """The question of memory in the first format that the engine reads."""
+    fit = FitOptions(model=name, device=device, engine=engine).question(given(name))
+    fit.passes.figures = None  # counted anew
+    for dtype in FORMATS:
+        try:
+            return fit.memory(dtype=dtype, seq_len=min(WANTED[2], fit.longest))
+        except ArchError:
+            continue
+    return None
+
+
+def forms(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
+    """(format, question) of each format that the model can be stored in, and of that which it has."""
+    for _, form, stored in formats_by_bytes(question):
+        yield form, replace(stored, settings=replace(stored.settings, engine=question.settings.engine))
+    again = question.again
+    for dtype in (None, "bf16", "fp16"):
+        try:
+            stored = question if again is None else again(dtype=dtype)
+        except ArchError:
+            continue
+        yield format_name(stored.model, stored.settings.dtype), stored
+
+
+def lines_of(question: MemoryQuestion) -> dict[str, Any]:
+    """The lines of a question's settings; points alone where there are too many or one does not hold."""
+    settings, model, device = question.settings, question.model, question.device
+    block, chunk = settings.engine.cache_block, settings.chunk or 0
+    longest = model.max_seq_len or WANTED[-1]
+    weights = question.answer().largest.peak.weights
+    workspace = workspace_bytes(device.architecture)
+    beyond: set[int] = set()
+
+    def size(tokens: int) -> int:
+        needed = question.changed(seq_len=tokens).needed()
+        beyond.add(needed.needed_bytes - needed.peak_bytes - workspace)
+        return needed.peak_bytes - weights
+
+    first, last = chunk // block + 1, -(-longest // block)
+    points = {min(tokens, longest) for tokens in WANTED} | {block, longest}
+    draw = Random(model.name)  # noqa: S311 - the same contexts in every run
+    points |= {block * draw.randint(first, last) for _ in range(AT_RANDOM) if first <= last}
+    sizes = {tokens: size(tokens) for tokens in sorted(points)}
+    try:
+        grid = [*straight(lambda n: size(n * block), first, last, [MOST_LINES])] if first <= last else []
+    except TooManyError:
+        grid = []
+    lines = [[low * block, high * block, block, at_low, more] for low, high, at_low, more in merged(grid)]
+    if any(on(lines, tokens) not in {None, bytes_at} for tokens, bytes_at in sizes.items()):
+        lines = []
+    lines += [[tokens, tokens, 1, bytes_at, 0] for tokens, bytes_at in sizes.items() if not on(lines, tokens)]
+    return {digest(settings): [beyond.pop(), lines]} if len(beyond) == 1 else {}
+
+
+def on(lines: list[list[int]], tokens: int) -> int | None:
+    """The bytes of the first line that has a context."""
+    for first, last, step, at_first, more in lines:
+        if first <= tokens <= last and (tokens - first) % step == 0:
+            return at_first + (tokens - first) // step * more
+    return None
+
+
+Piece = tuple[int, int, int, int]
+"""First and last number, bytes at the first, and bytes that each further one adds."""
+
+
+def straight(
+    size: Callable[[int], int], low: int, high: int, room: list[int] | None = None
+) -> Iterator[Piece]:
+    """Cut the numbers from low to high into pieces on which the size is a straight line."""
+    room = [MOST_LINES] if room is None else room
+    at_low, at_high = size(low), size(high)
+    more, rest = divmod(at_high - at_low, max(high - low, 1))
+    inside = {low + (high - low) * i // (TRIED - 1) for i in range(TRIED)}
+    if not rest and all(size(n) == at_low + (n - low) * more for n in sorted(inside)):
+        yield low, high, at_low, more
+        return
+    room[0] -= 1
+    if room[0] < 0:
+        raise TooManyError
+    middle = (low + high) // 2
+    yield from straight(size, low, middle, room)
+    yield from straight(size, middle + 1, high, room)
+
+
+def merged(pieces: list[Piece]) -> list[Piece]:
+    """The pieces, those that go on with the line before joined to it."""
+    lines: list[Piece] = []
+    for low, high, at_low, more in pieces:
+        start, end, at_start, slope = lines[-1] if lines else (0, 0, 0, 0)
+        known = slope if lines and end > start else more
+        if lines and at_low == at_start + (low - start) * known and (low == high or more == known):
+            lines[-1] = start, high, at_start, known
+        else:
+            lines.append((low, high, at_low, more))
+    return lines
+
+
+def main() -> int:
+    """Write the file, all of it or some presets of it."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--presets", nargs="*", default=None, help="these alone, beside what is there")
+    chosen = parser.parse_args().presets
+    known = {} if chosen is None else {name: vars(recorded_of(name)) for name in names()}
+    for name in names() if chosen is None else chosen:
+        known[name] = figures_of(name)
+        print(name, len(known[name]["served"]), file=sys.stderr)
+    write(known)
+    return 0
+
+
+def write(known: dict[str, dict[str, Any]]) -> None:
+    """Write the records, a preset a line."""
+    forms = sorted({form for record in known.values() for form in record["weights"]})
+    columns = ("weights", "in_ram")
+    lines = [
+        f"{text(name)}:{text(record | {key: [record[key].get(form) for form in forms] for key in columns})}"
+        for name, record in sorted(known.items())
+    ]
+    FILE.write_text(f'{{"formats":{text(forms)},\n"presets":{{\n' + ",\n".join(lines) + "\n}}\n")
+
+
+def text(value: Any) -> str:
+    """JSON without blanks."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

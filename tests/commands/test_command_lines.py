@@ -148,6 +148,8 @@ PLACES = [
     ("qwen3-8b", {"dtype": "q4_k_m"}, "Qwen/Qwen3-8B-GGUF", "llama-server -hf Qwen/Qwen3-8B-GGUF:Q4_K_M "),
     ("qwen3-8b", {}, "Qwen/Qwen3-8B-GGUF", "vllm serve <qwen3-8b> "),
     ("gpt-oss-20b", {"engine": "llamacpp"}, "", "llama-server -m <gpt-oss-20b-MXFP4_MOE.gguf> -ngl 25 "),
+    # the encoder of images is a file of its own
+    ("qwen2.5-vl-7b", {"dtype": "q8_0"}, "", r"-m \S+-Q8_0.gguf> --mmproj <qwen2.5-vl-7b-mmproj.gguf> -ngl"),
     ("qwen3-8b", {"dtype": "q8_0"}, "my models/a.gguf", "llama-server -m 'my models/a.gguf' "),
 ]
 

@@ -175,6 +175,7 @@ def _of_weights(question: MemoryQuestion, place: str) -> dict[str, str | None]:
     return {
         "checkpoint": shlex.quote(known) if known and is_there else wanted,
         "file": None if in_files and not is_file else file,
+        "towers": f"<{model.name}-mmproj.gguf>" if model.towers else None,
         "repository": f"{place}:{form}" if in_files and not is_file else None,
         "stored": stored or None,
     }

@@ -118,7 +118,7 @@ class HardwareCell:
         return {
             "device": self.device.name,
             "count": self.count,
-            "engine": choice and choice.program,
+            "engine": choice and choice.engine.name,
             **(of_choice if choice is None else choice.record()),
             "fits": choice is not None,
             "verdict": "no" if choice is None else choice.verdict,

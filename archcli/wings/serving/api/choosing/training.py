@@ -14,10 +14,10 @@ from archcli.wings.serving.api.fitting.choice import UNKNOWN
 from archcli.wings.serving.api.known_device.known import known_device
 from archcli.wings.serving.api.memory import MemoryOptions
 from archcli.wings.serving.api.predict import PredictOptions, predict_question
+from archcli.wings.serving.launches.memory.trainer import NO_TRAINER, Trainer
 from archcli.wings.serving.memory.answers.fit import usual_plan
 from archcli.wings.serving.memory.answers.question import MemoryAnswer, MemoryQuestion, check_question
 from archcli.wings.serving.memory.answers.verdict import Verdict, verdict_of
-from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.predict.answers.question import PredictQuestion
 from archcli.wings.serving.predict.answers.tables import totals_of
 
@@ -28,7 +28,7 @@ Record = dict[str, Any]
 class TimedStep:
     """A training step on devices: its memory, and its prediction, each as its command answers it."""
 
-    question: MemoryQuestion
+    promised: MemoryQuestion
     answer: MemoryAnswer
     predicted: PredictQuestion | None
 
@@ -37,28 +37,22 @@ class TimedStep:
     @property
     def format(self) -> str:
         """The weights' format, as --dtype takes it."""
-        return self.question.model.stored_as or self.question.settings.dtype
+        return self.promised.model.stored_as or self.promised.settings.dtype
 
     @property
-    def program(self) -> str:
-        """What trains; none for archcli's modules."""
-        trainer = self.question.settings.trainer
-        return "none" if trainer is None else trainer.name
+    def engine(self) -> Trainer:
+        """What trains; of archcli's modules none."""
+        return self.promised.settings.trainer or NO_TRAINER
 
     @property
     def context(self) -> int:
         """Tokens of a sequence."""
-        return int(self.question.settings.tokens(self.question.model))
-
-    @property
-    def plan(self) -> Plan:
-        """How the devices share the model."""
-        return self.question.plan
+        return int(self.promised.settings.tokens(self.promised.model))
 
     @property
     def verdict(self) -> Verdict | None:
         """Whether it fits."""
-        return verdict_of(self.question, self.answer)
+        return verdict_of(self.promised, self.answer)
 
     @cached_property
     def speed(self) -> Record:

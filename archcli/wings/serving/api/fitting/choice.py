@@ -32,7 +32,7 @@ from archcli.wings.serving.memory.answers.fit import narrowed, usual_plan
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.answers.verdict import Verdict, verdict_of
 from archcli.wings.serving.memory.inference import in_ram_bytes, tables_params
-from archcli.wings.serving.memory.plan import DeviceMemory, Plan
+from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.predict.answers.tables import totals_of
 
 Record = dict[str, Any]
@@ -56,16 +56,6 @@ class Choice:
     def format(self) -> str:
         """The format, as --dtype takes it."""
         return format_of(self.question)
-
-    @property
-    def program(self) -> str:
-        """The engine's name."""
-        return self.engine.name
-
-    @property
-    def plan(self) -> Plan:
-        """How several devices share the model, at the context that is promised."""
-        return self.promised.plan
 
     @property
     def has_bits(self) -> bool:

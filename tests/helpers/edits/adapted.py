@@ -27,7 +27,6 @@ ADAPTED = {
         "d_model: 64\nlora: {rank: 0}",
         "5:14: rank must be a whole number above 0, not 0",
     ),
-    "adapter-no-rank": ("d_model: 64", "d_model: 64\nlora: {alpha: 2}", "5:1: missing key rank"),
     "adapter-peft-key": (
         "d_model: 64",
         "d_model: 64\nlora: {rank: 4, lora_alpha: 8}",

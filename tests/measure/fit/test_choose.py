@@ -63,7 +63,8 @@ def test_many_cells_equal_the_commands(name):
 
 def costs(row):
     price = row["price"]["amount"] if row["price"] else inf
-    return price, -(row["tokens_per_s"]["expected"] or 0), row["watts"] or inf
+    watts = row["watts"]["expected"] if row["watts"] else row["limit_w"]
+    return price, -(row["tokens_per_s"]["expected"] or 0), watts or inf
 
 
 def beats(row, further):

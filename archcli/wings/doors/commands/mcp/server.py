@@ -29,7 +29,8 @@ INSTRUCTIONS = """\
 archcli counts language models from their architecture: parameters, FLOPs, KV cache and memory as exact \
 integers, and predicts time. Ask it rather than answering such a question from memory.
 - size: params. Compute: flops. Cache of a context: kvcache. Memory of training or serving: memory.
-- Does it run on a GPU, in which format, how fast: fit. Time or tokens per second: predict.
+- Does it run on a GPU, in which format, how fast: fit. Which GPUs, for how much: choose. Time or tokens per \
+second: predict.
 - Two or more models: compare. Where a number comes from: explain. Is a shape sane: check. \
 Which shape meets conditions: sweep. What it looks like: draw.
 A model is a preset's name, or the content of its config.json as an object or text. Change fields with set, \

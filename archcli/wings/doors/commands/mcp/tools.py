@@ -215,8 +215,7 @@ def _kvcache(call: ToolCall) -> Report:
 def _memory(call: ToolCall) -> Report:
     from archcli.wings.serving.api.memory import memory_report
 
-    subject = call.subject()
-    options = call.options
+    subject, options = call.subject(), call.options
     return subject.judged(
         "memory", lambda: memory_report(subject, options.question(subject.model), options, call.tick)
     )
@@ -225,8 +224,7 @@ def _memory(call: ToolCall) -> Report:
 def _predict(call: ToolCall) -> Report:
     from archcli.wings.serving.api.predict import predict_question, predict_report
 
-    subject = call.subject()
-    options = call.options
+    subject, options = call.subject(), call.options
     return subject.judged(
         "predict", lambda: predict_report(subject, predict_question(subject.model, options), options)
     )
@@ -339,8 +337,7 @@ TOOLS = {
         ),
         Tool(
             "fit",
-            "Whether a model fits a device, in which format, with how much context, and how fast. Without a "
-            "model: which presets fit the device.",
+            "Whether a model fits a device, in which format, context, how fast; or which presets fit it.",
             "archcli.wings.serving.api.fitting.question:FitOptions",
             _fit,
             models=(0, 1),
@@ -348,8 +345,7 @@ TOOLS = {
         ),
         Tool(
             "choose",
-            "Which devices to choose for a model, how many, and what they cost: what meets all conditions, "
-            "and nothing beats in price, speed and watts.",
+            "Which devices, how many and for how much: those that nothing beats in price, speed and watts.",
             "archcli.wings.serving.api.choosing.choose:ChooseOptions",
             _choose,
             lists=True,

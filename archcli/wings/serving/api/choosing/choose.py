@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from typing import Annotated, Any, Literal
@@ -27,9 +27,10 @@ from archcli.wings.serving.api.predict import PredictOptions
 from archcli.wings.serving.api.programs.command_lines import with_command
 from archcli.wings.serving.api.programs.pasted import pasted
 from archcli.wings.serving.api.programs.trainer import Command, Method, TrainerOption
-from archcli.wings.serving.devices.datasheet import device_named
+from archcli.wings.serving.devices.datasheet import device_named, load_datasheet
 from archcli.wings.serving.devices.prices import prices
-from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.answers.question import MemoryQuestion, check_question
+from archcli.wings.serving.memory.settings import MemorySettings
 
 Positive = Annotated[float, Interval(gt=0)]
 Context = Annotated[
@@ -166,25 +167,50 @@ class ChooseOptions:
         )
 
     def listed(self) -> list[ListedDevice]:
-        """The devices of --devices, else all that are sold alone. Raises ArchError where no name matches."""
+        """The devices of --devices, else all that are sold alone, each with every size of memory.
+
+        Raises ArchError where no name matches.
+        """
         known = listed_devices()
         if self.devices is None:
-            return [device for device in known if device.kind != "cpu" and device.is_sold_alone]
-        patterns = [*map(_pattern, self.devices.split(","))]
-        for pattern in patterns:
-            if not any(fnmatch(device.name, pattern) for device in known):
-                raise ArchError(f"--devices {pattern} matches no device", "`archcli devices` lists all")
-        return [device for device in known if any(fnmatch(device.name, pattern) for pattern in patterns)]
+            alone = [device for device in known if device.kind != "cpu" and device.is_sold_alone]
+            return [size for device in alone for size in _sizes(device)]
+        matching = (it for text in self.devices.split(",") for it in _matching(text.strip(), known))
+        return [*{device.name: device for device in matching}.values()]
 
 
-def _pattern(text: str) -> str:
-    """The pattern of a name as people write it: rtx-4090 of 4090. Raises ArchError for a name of none."""
-    text = text.strip()
-    return text.lower() if {*text} & {*"*?["} else device_named(text)[0]
+def _matching(text: str, known: Sequence[ListedDevice]) -> Iterator[ListedDevice]:
+    """The devices of a pattern, or of a name as people write it: rtx-4090 of 4090, m3-max:64gb."""
+    if {*text} & {*"*?["}:
+        devices = [device for device in known if fnmatch(device.name, text.lower())]
+        if not devices:
+            raise ArchError(f"--devices {text} matches no device", "`archcli devices` lists all")
+        yield from (size for device in devices for size in _sizes(device))
+        return
+    name, memory_gb, _ = device_named(text)
+    device = next(device for device in known if device.name == name)
+    yield from _sizes(device) if memory_gb is None else [_of_size(device, memory_gb)]
+
+
+def _sizes(device: ListedDevice) -> Iterator[ListedDevice]:
+    """The device, and as it is sold with less memory."""
+    sheet = load_datasheet(device.name)
+    label = sheet.figures.get("memory_gb")
+    yield device
+    for memory_gb in sheet.memory_sizes:
+        if label is None or memory_gb != label.value:
+            yield _of_size(device, memory_gb)
+
+
+def _of_size(device: ListedDevice, memory_gb: int) -> ListedDevice:
+    load_datasheet(device.name).of_size(memory_gb)
+    return device._replace(name=f"{device.name}:{memory_gb}gb")
 
 
 def choose_report(options: ChooseOptions, subject: Subject, tick: Tick = lambda *_: None) -> Report:
     """The report on a loaded model; `tick` hears of each device."""
+    if options.phase == "serve":
+        check_question(MemoryQuestion(subject.model, MemorySettings("serve")))
     conditions = Conditions(options.rate, options.users, options.budget, options.per_hour)
     book = prices(options.prices)
     grid = HardwareGrid(options.questions(subject), options.listed(), book, conditions)

@@ -55,18 +55,24 @@ class RankBytes(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Bytes at contexts from `first` to `last` in steps: at the first, and how many more each step has."""
+    """Bytes at contexts from `first` to `last` in steps: at the first, how many more the next has, and so on.
+
+    bend: how many more each step adds than the step before, of biases over all pairs of tokens.
+    """
 
     first: int
     last: int
     step: int
     bytes: int
     more: int
+    bend: int = 0
 
     def at(self, tokens: int) -> int | None:
         """Bytes at a context; None where it is none of the line's."""
         steps, rest = divmod(tokens - self.first, self.step)
-        return None if rest or not self.first <= tokens <= self.last else self.bytes + steps * self.more
+        if rest or not self.first <= tokens <= self.last:
+            return None
+        return self.bytes + steps * self.more + steps * (steps - 1) // 2 * self.bend
 
 
 class Contexts(dict[Number, list[RankBytes]]):

@@ -2,7 +2,7 @@
 
 usage: python release/fit_figures.py [--presets NAME ...]
 
-Writes archcli/wings/serving/api/fitting/figures.json. A line is kept where it holds at all contexts that are
+Writes archcli/wings/serving/load/figures.json. A line is kept where it holds at all contexts that are
 tried; of a cache in pages of many tokens there are too many, and `fit` traces its passes.
 """
 
@@ -21,18 +21,18 @@ from archcli.errors import ArchError
 from archcli.load.presets import preset_records
 from archcli.measure.survey.columns import COLUMNS
 from archcli.measure.weights.stored_bytes import weight_bytes
-from archcli.wings.serving.api.fitting.figures import FILE, recorded_of
+from archcli.wings.serving.api.fitting.figures import recorded_of
 from archcli.wings.serving.api.fitting.question import FitOptions
+from archcli.wings.serving.load.figures import FILE
 from archcli.wings.serving.memory.answers.changes import formats_by_bytes, whole_bytes
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.inference import in_ram_bytes, tables_params, weight_rows
-from archcli.wings.serving.memory.parts.beside import Line, digest, format_name
+from archcli.wings.serving.memory.parts.beside import SizeLine, digest, format_name
 from archcli.wings.serving.memory.ranks import workspace_bytes
 
 ASKED = {
     "llamacpp": ("rtx-3090",),
-    "vllm": ("rtx-3090", "h100-sxm", "b200"),
-    "mlx": ("m3-max-40-core",),
+    "vllm": ("rtx-3090", "h100-sxm"),
 }
 """Devices by engine: of vLLM one for each size of a chunk."""
 FORMATS = ("bf16", "q4_k_m", "awq-int4", "mlx-4bit", None)
@@ -56,7 +56,7 @@ def names() -> list[str]:
 
 
 def figures_of(name: str, engines: Iterable[str] = ASKED) -> dict[str, Any]:
-    """The record of a preset, as `Figures` takes it."""
+    """The record of a preset, as `KnownBytes` takes it."""
     record: dict[str, Any] = {"weights": {}, "in_ram": {}, "tables": 0, "served": {}}
     for engine in engines:
         for i, device in enumerate(ASKED[engine]):
@@ -141,15 +141,15 @@ def lines_of(question: MemoryQuestion) -> dict[str, Any]:
 
 def on(lines: list[list[int]], tokens: int) -> int | None:
     """The bytes of the first line that has a context."""
-    sizes = (Line(*line).at(tokens) for line in lines)
+    sizes = (SizeLine(*line).at(tokens) for line in lines)
     return next((size for size in sizes if size is not None), None)
 
 
-def straight(size: Callable[[int], int], low: int, high: int, room: list[int]) -> Iterator[Line]:
+def straight(size: Callable[[int], int], low: int, high: int, room: list[int]) -> Iterator[SizeLine]:
     """Cut the numbers from low to high into pieces on which the size is a line, or bends evenly."""
     at_low, at_next, at_third = (size(min(low + i, high)) for i in range(3))
     more = at_next - at_low
-    line = Line(low, high, 1, at_low, more, at_third - at_next - more if high > low + 1 else 0)
+    line = SizeLine(low, high, 1, at_low, more, at_third - at_next - more if high > low + 1 else 0)
     inside = {low + (high - low) * i // (TRIED - 1) for i in range(TRIED)}
     if all(size(n) == line.at(n) for n in sorted(inside)):
         yield line
@@ -162,9 +162,9 @@ def straight(size: Callable[[int], int], low: int, high: int, room: list[int]) -
     yield from straight(size, middle + 1, high, room)
 
 
-def merged(pieces: list[Line]) -> list[Line]:
+def merged(pieces: list[SizeLine]) -> list[SizeLine]:
     """The pieces, those that go on with the line before joined to it."""
-    lines: list[Line] = []
+    lines: list[SizeLine] = []
     for piece in pieces:
         before = lines[-1]._replace(last=piece.last) if lines else piece
         if lines and all(before.at(n) == piece.at(n) for n in {piece.first, piece.last, piece.first + 1}):

@@ -54,8 +54,8 @@ class RankBytes(NamedTuple):
     beyond: int
 
 
-class Line(NamedTuple):
-    """Bytes at contexts from `first` to `last` in steps: at the first, how many more the next has, and so on.
+class SizeLine(NamedTuple):
+    """Bytes at contexts from `first` to `last` in steps: at the first, and `more` at the next.
 
     bend: how many more each step adds than the step before, of biases over all pairs of tokens.
     """
@@ -80,7 +80,7 @@ class Contexts(dict[Number, list[RankBytes]]):
 
     def __init__(self, beyond: int = 0, lines: Iterable[Sequence[int]] = ()) -> None:
         super().__init__()
-        self._beyond, self._lines = beyond, [Line(*line) for line in lines]
+        self._beyond, self._lines = beyond, [SizeLine(*line) for line in lines]
 
     def at(self, tokens: Number) -> list[RankBytes] | None:
         """The ranks at a context; None where nothing is known."""
@@ -129,8 +129,15 @@ def summed(
     ]
 
 
+def largest(ranks: list[tuple[int, RankBytes]], device: DeviceMemory | None) -> Needed:
+    """The rank with the most bytes; of unlike devices that with the fewest bytes left."""
+    there = [card.memory_bytes for card in device.unlike] if device else []
+    size, rank = max(ranks, key=lambda it: it[0] - (there[it[1].stage] if there else 0))
+    return Needed(rank.stage, size, size + rank.beyond)
+
+
 @dataclass(frozen=True)
-class Figures:
+class KnownBytes:
     """What is recorded of a model, in place of its passes.
 
     weights: bytes of all weights by format. in_ram: of those in tables that may stay in RAM, where inference

@@ -2,7 +2,7 @@
 
 usage: python release/fit_figures.py [--presets NAME ...]
 
-Writes archcli/wings/serving/api/fitting/figures.json. A line is kept where it holds at all contexts that are
+Writes archcli/wings/serving/load/figures.json. A line is kept where it holds at all contexts that are
 tried; of a cache in pages of many tokens there are too many, and `fit` traces its passes.
 """
 
@@ -21,26 +21,28 @@ from archcli.errors import ArchError
 from archcli.load.presets import preset_records
 from archcli.measure.survey.columns import COLUMNS
 from archcli.measure.weights.stored_bytes import weight_bytes
-from archcli.wings.serving.api.fitting.figures import FILE, recorded_of
+from archcli.wings.serving.api.fitting.figures import recorded_of
 from archcli.wings.serving.api.fitting.question import FitOptions
+from archcli.wings.serving.load.figures import FILE
 from archcli.wings.serving.memory.answers.changes import formats_by_bytes, whole_bytes
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.inference import in_ram_bytes, tables_params, weight_rows
-from archcli.wings.serving.memory.parts.beside import digest, format_name
+from archcli.wings.serving.memory.parts.beside import SizeLine, digest, format_name
 from archcli.wings.serving.memory.ranks import workspace_bytes
 
 ASKED = {
     "llamacpp": ("rtx-3090",),
-    "vllm": ("rtx-3090", "h100-sxm", "b200"),
-    "mlx": ("m3-max-40-core",),
+    "vllm": ("rtx-3090", "h100-sxm"),
 }
 """Devices by engine: of vLLM one for each size of a chunk."""
 FORMATS = ("bf16", "q4_k_m", "awq-int4", "mlx-4bit", None)
 WANTED = (512, 2048, 8192, 32768)
-MOST_LINES = 16
+MOST_LINES = 24
 TRIED = 5
 """Contexts of a line that must lie on it, both ends among them."""
 AT_RANDOM = 8
+FEW = 256
+"""Contexts that are recorded one by one where they are on no lines."""
 
 
 class TooManyError(Exception):
@@ -54,7 +56,7 @@ def names() -> list[str]:
 
 
 def figures_of(name: str, engines: Iterable[str] = ASKED) -> dict[str, Any]:
-    """The record of a preset, as `Figures` takes it."""
+    """The record of a preset, as `KnownBytes` takes it."""
     record: dict[str, Any] = {"weights": {}, "in_ram": {}, "tables": 0, "served": {}}
     for engine in engines:
         for i, device in enumerate(ASKED[engine]):
@@ -121,12 +123,16 @@ def lines_of(question: MemoryQuestion) -> dict[str, Any]:
     points = {min(tokens, longest) for tokens in WANTED} | {block, longest}
     draw = Random(model.name)  # noqa: S311 - the same contexts in every run
     points |= {block * draw.randint(first, last) for _ in range(AT_RANDOM) if first <= last}
-    sizes = {tokens: size(tokens) for tokens in sorted(points)}
+    # both ends first: contexts between them mostly take no pass of their own
+    ends = [last * block, first * block] if first <= last else []
+    sizes = {tokens: size(tokens) for tokens in (*ends, *sorted(points))}
     try:
         grid = [*straight(lambda n: size(n * block), first, last, [MOST_LINES])] if first <= last else []
     except TooManyError:
         grid = []
-    lines = [[low * block, high * block, block, at_low, more] for low, high, at_low, more in merged(grid)]
+        if last - first < FEW:
+            sizes |= {n * block: size(n * block) for n in range(first, last + 1)}
+    lines = [[low * block, high * block, block, *rest] for low, high, _, *rest in merged(grid)]
     if any(on(lines, tokens) not in {None, bytes_at} for tokens, bytes_at in sizes.items()):
         lines = []
     lines += [[tokens, tokens, 1, bytes_at, 0] for tokens, bytes_at in sizes.items() if not on(lines, tokens)]
@@ -135,26 +141,18 @@ def lines_of(question: MemoryQuestion) -> dict[str, Any]:
 
 def on(lines: list[list[int]], tokens: int) -> int | None:
     """The bytes of the first line that has a context."""
-    for first, last, step, at_first, more in lines:
-        if first <= tokens <= last and (tokens - first) % step == 0:
-            return at_first + (tokens - first) // step * more
-    return None
+    sizes = (SizeLine(*line).at(tokens) for line in lines)
+    return next((size for size in sizes if size is not None), None)
 
 
-Piece = tuple[int, int, int, int]
-"""First and last number, bytes at the first, and bytes that each further one adds."""
-
-
-def straight(
-    size: Callable[[int], int], low: int, high: int, room: list[int] | None = None
-) -> Iterator[Piece]:
-    """Cut the numbers from low to high into pieces on which the size is a straight line."""
-    room = [MOST_LINES] if room is None else room
-    at_low, at_high = size(low), size(high)
-    more, rest = divmod(at_high - at_low, max(high - low, 1))
+def straight(size: Callable[[int], int], low: int, high: int, room: list[int]) -> Iterator[SizeLine]:
+    """Cut the numbers from low to high into pieces on which the size is a line, or bends evenly."""
+    at_low, at_next, at_third = (size(min(low + i, high)) for i in range(3))
+    more = at_next - at_low
+    line = SizeLine(low, high, 1, at_low, more, at_third - at_next - more if high > low + 1 else 0)
     inside = {low + (high - low) * i // (TRIED - 1) for i in range(TRIED)}
-    if not rest and all(size(n) == at_low + (n - low) * more for n in sorted(inside)):
-        yield low, high, at_low, more
+    if all(size(n) == line.at(n) for n in sorted(inside)):
+        yield line
         return
     room[0] -= 1
     if room[0] < 0:
@@ -164,16 +162,20 @@ def straight(
     yield from straight(size, middle + 1, high, room)
 
 
-def merged(pieces: list[Piece]) -> list[Piece]:
+def merged(pieces: list[SizeLine]) -> list[SizeLine]:
     """The pieces, those that go on with the line before joined to it."""
-    lines: list[Piece] = []
-    for low, high, at_low, more in pieces:
-        start, end, at_start, slope = lines[-1] if lines else (0, 0, 0, 0)
-        known = slope if lines and end > start else more
-        if lines and at_low == at_start + (low - start) * known and (low == high or more == known):
-            lines[-1] = start, high, at_start, known
+    lines: list[SizeLine] = []
+    for piece in pieces:
+        before = lines[-1]._replace(last=piece.last) if lines else piece
+        if lines and all(before.at(n) == piece.at(n) for n in {piece.first, piece.last, piece.first + 1}):
+            lines[-1] = before
+        elif lines and before.first == lines[-1].last and before.more == 0 and not before.bend:
+            # a single number, which may begin any line
+            longer = before._replace(more=piece.bytes - before.bytes)
+            goes_on = all(longer.at(n) == piece.at(n) for n in {piece.first, piece.last})
+            lines[-1:] = [longer] if goes_on else [lines[-1], piece]
         else:
-            lines.append((low, high, at_low, more))
+            lines.append(piece)
     return lines
 
 

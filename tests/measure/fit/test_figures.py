@@ -1,6 +1,5 @@
 """What is recorded of presets is what `memory` counts of each, asked alone."""
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from archcli.errors import ArchError
 from archcli.wings.serving.api.fitting import figures
 from archcli.wings.serving.api.fitting.choice import Formats
 from archcli.wings.serving.api.fitting.question import FitOptions, question_of
+from archcli.wings.serving.load import figures as file
 from archcli.wings.serving.memory import inference
 from archcli.wings.serving.memory.answers.changes import formats_by_bytes, sizes_of_formats
 from table import sampled_rows
@@ -20,7 +20,7 @@ from table import sampled_rows
 sys.path.insert(0, str(Path(__file__).parents[3] / "release"))
 import fit_figures
 
-RECORDED = json.loads(figures.FILE.read_text())["presets"]
+RECORDED = file.figures()["presets"]
 DEVICES = (("rtx-3090", "llamacpp"), ("rtx-3090", "vllm"), ("h100-sxm", "vllm"), ("m3-max-40-core", "mlx"))
 
 
@@ -75,13 +75,13 @@ def test_a_list_traces_no_pass_and_is_that_without_what_is_recorded(monkeypatch)
     known = archcli.fit(device="rtx-3060", where=where)
     assert not traced
     assert known.totals["fitting"] > 3
-    monkeypatch.setattr(figures, "file", lambda: {"presets": {}})
+    monkeypatch.setattr(figures, "figures", lambda: {"presets": {}})
     counted = archcli.fit(device="rtx-3060", where=where)
     assert traced
     assert known.to_dict() == counted.to_dict()
 
 
-@pytest.mark.parametrize("options", [{"batch_size": 4}, {"kv_dtype": "fp8"}, {"adapters": "2:r16"}])
+@pytest.mark.parametrize("options", [{"batch_size": 4}, {"kv_dtype": "fp8"}, {"utilization": 0.5}])
 def test_other_options_than_those_recorded_are_counted(options):
     options = FitOptions(device="rtx-3090", engine="vllm", **options)
     known = question_of(options, "llama-3.1-8b")().memory(seq_len=8192)

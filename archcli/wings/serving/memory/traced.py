@@ -104,7 +104,7 @@ OF_STORAGE = {"quantization", "published_in"}
 class Passes(dict[Hashable, Any]):
     """The traced passes of models that differ in how their weights are stored alone.
 
-    figures: what is recorded of such a model (`Figures`), in place of passes.
+    figures: what is recorded of such a model (`KnownBytes`), in place of passes.
     """
 
     figures: Any = None

@@ -1,21 +1,14 @@
-"""What is recorded of presets, so that a list of what fits traces no pass of them: figures.json.
+"""What is recorded of presets, so that a list of what fits traces no pass of them.
 
-`python release/fit_figures.py` makes the file, and a test holds it to what `memory` counts.
+`python release/fit_figures.py` makes load/figures.json, and a test holds it to what `memory` counts.
 """
 
 from __future__ import annotations
 
-import json
-from functools import cache
-from pathlib import Path
-from typing import Any
-
 from archcli.api.asking.subject import Subject
-from archcli.wings.serving.memory.parts.beside import Figures
+from archcli.wings.serving.load.figures import figures
+from archcli.wings.serving.memory.parts.beside import KnownBytes
 from archcli.wings.serving.memory.traced import Passes, passes_of
-
-FILE = Path(__file__).with_name("figures.json")
-
 
 OF_PRESETS = "preset "
 """What begins the source of a preset."""
@@ -29,17 +22,11 @@ def with_figures(subject: Subject) -> Passes:
     return passes
 
 
-def recorded_of(preset: str) -> Figures | None:
+def recorded_of(preset: str) -> KnownBytes | None:
     """What is recorded of a preset; None where nothing is."""
-    record = file()["presets"].get(preset)
+    record = figures()["presets"].get(preset)
     if record is None:
         return None
-    columns = (dict(zip(file()["formats"], record[name], strict=True)) for name in ("weights", "in_ram"))
+    columns = (dict(zip(figures()["formats"], record[name], strict=True)) for name in ("weights", "in_ram"))
     weights, in_ram = ({form: n for form, n in of.items() if n is not None} for of in columns)
-    return Figures(weights, in_ram, record["tables"], record["served"])
-
-
-@cache
-def file() -> dict[str, Any]:
-    """The whole file; without a preset where it is left out."""
-    return json.loads(FILE.read_text()) if FILE.exists() else {"presets": {}}
+    return KnownBytes(weights, in_ram, record["tables"], record["served"])

@@ -240,9 +240,9 @@ def _is_plain(model: Model) -> bool:
 def sizes_of_formats(question: MemoryQuestion) -> list[tuple[int, str]]:
     """(bytes of all weights, format) of each known format, the largest first."""
     figures = question.traced.passes.figures
-    if figures is None:
+    if figures is None or _names(question) != FORMATS:
         return [(size, name) for size, name, _ in formats_by_bytes(question)]
-    names = _names(question) if _is_plain(question.model) else ()
+    names = FORMATS if _is_plain(question.model) else ()
     sized = [(figures.weights[name], name) for name in names if name in figures.weights]
     return sorted(sized, key=lambda it: -it[0])
 

@@ -16,7 +16,7 @@ from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 from archcli.units import binary_bytes
-from archcli.wings.serving.memory.parts.beside import Needed, RankBytes, is_summed, summed
+from archcli.wings.serving.memory.parts.beside import Needed, RankBytes, is_summed, largest, summed
 from archcli.wings.serving.memory.plan import ONE_DEVICE, DeviceMemory, Plan, wider_plans
 from archcli.wings.serving.memory.ranks import (
     BeyondModel,
@@ -162,10 +162,7 @@ class MemoryQuestion:
         def count() -> list[RankBytes]:
             return [self._bytes(rank, workspace) for rank in self.ranks()]
 
-        ranks = summed(self.traced, self.settings, self.plan, workspace, count)
-        there = [card.memory_bytes for card in device.unlike] if device else []
-        size, rank = max(ranks, key=lambda it: it[0] - (there[it[1].stage] if there else 0))
-        return Needed(rank.stage, size, size + rank.beyond)
+        return largest(summed(self.traced, self.settings, self.plan, workspace, count), device)
 
     def _bytes(self, rank: RankPeak, workspace: int) -> RankBytes:
         weights, beyond = rank.peak.weights + rank.peak.adapters, self.answer_with((rank,)).beyond.bytes

@@ -54,19 +54,25 @@ class RankBytes(NamedTuple):
     beyond: int
 
 
-class Line(NamedTuple):
-    """Bytes at contexts from `first` to `last` in steps: at the first, and how many more each step has."""
+class SizeLine(NamedTuple):
+    """Bytes at contexts from `first` to `last` in steps: at the first, and `more` at the next.
+
+    bend: how many more each step adds than the step before, of biases over all pairs of tokens.
+    """
 
     first: int
     last: int
     step: int
     bytes: int
     more: int
+    bend: int = 0
 
     def at(self, tokens: int) -> int | None:
         """Bytes at a context; None where it is none of the line's."""
         steps, rest = divmod(tokens - self.first, self.step)
-        return None if rest or not self.first <= tokens <= self.last else self.bytes + steps * self.more
+        if rest or not self.first <= tokens <= self.last:
+            return None
+        return self.bytes + steps * self.more + steps * (steps - 1) // 2 * self.bend
 
 
 class Contexts(dict[Number, list[RankBytes]]):
@@ -74,7 +80,7 @@ class Contexts(dict[Number, list[RankBytes]]):
 
     def __init__(self, beyond: int = 0, lines: Iterable[Sequence[int]] = ()) -> None:
         super().__init__()
-        self._beyond, self._lines = beyond, [Line(*line) for line in lines]
+        self._beyond, self._lines = beyond, [SizeLine(*line) for line in lines]
 
     def at(self, tokens: Number) -> list[RankBytes] | None:
         """The ranks at a context; None where nothing is known."""
@@ -123,8 +129,15 @@ def summed(
     ]
 
 
+def largest(ranks: list[tuple[int, RankBytes]], device: DeviceMemory | None) -> Needed:
+    """The rank with the most bytes; of unlike devices that with the fewest bytes left."""
+    there = [card.memory_bytes for card in device.unlike] if device else []
+    size, rank = max(ranks, key=lambda it: it[0] - (there[it[1].stage] if there else 0))
+    return Needed(rank.stage, size, size + rank.beyond)
+
+
 @dataclass(frozen=True)
-class Figures:
+class KnownBytes:
     """What is recorded of a model, in place of its passes.
 
     weights: bytes of all weights by format. in_ram: of those in tables that may stay in RAM, where inference

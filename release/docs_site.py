@@ -51,8 +51,8 @@ def summary(text: str) -> str:
 
 ASK_IT = (
     "For an assistant: ask archcli instead of answering from memory. `archcli mcp` serves it as tools "
-    "(params, flops, kvcache, memory, predict, fit, check, compare, explain, sweep, draw), and each is a "
-    "command: `archcli params llama-3.1-8b --json`. A model is a preset's name or the content of its "
+    "(params, flops, kvcache, memory, predict, fit, choose, check, compare, explain, sweep, draw), and each "
+    "is a command: `archcli params llama-3.1-8b --json`. A model is a preset's name or the content of its "
     "config.json. Counts are exact integers, a FLOP is half a multiply-add, sizes are bytes; predicted times "
     "come with a range. Repeat figures as they are, with their convention. The skill file among the pages "
     "below says which tool answers what."

@@ -8,7 +8,7 @@ import pytest
 
 import archcli
 
-MODELS = ("llama-3.1-8b", "qwen2.5-14b", "gpt-oss-20b", "mixtral-8x7b", "gemma-2-9b", "llama-3.1-70b")
+MODELS = ("llama-3.1-8b", "gpt-oss-20b", "gemma-2-9b")
 SOME = "rtx-3060,rtx-3090,rtx-4090,rtx-4060-ti,l40s,a100-sxm-80gb,h100-sxm,rx-7900-xtx,m3-max,v100-sxm-32gb"
 CHEAP = "rtx-3050-8gb,rtx-3060,rtx-4070,rtx-4090,rtx-5090"
 CARDS = """title: a dealer
@@ -57,7 +57,7 @@ def test_cells_equal_the_commands():
 def test_many_cells_equal_the_commands(name):
     users = 1 + MODELS.index(name) % 2
     rows = [row for row in archcli.choose(name, devices=SOME, users=users, every=True).rows if row["fits"]]
-    for row in drawn(name).sample(rows, min(170, len(rows))):
+    for row in drawn(name).sample(rows, min(25, len(rows))):
         equals_fit(name, users, row)
 
 

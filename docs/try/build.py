@@ -36,7 +36,10 @@ COUNTED = ("pyodide.asm.wasm", "python_stdlib.zip")
 
 DATA = ("presets", "devices", "engines", "trainers")
 SYMBOLIC = ("sympy", "mpmath")
-NOT_RUN = {"__pycache__", "tests", "benchmarks", "schema.json", "figures.json"}
+NOT_RUN = {
+    *("__pycache__", "tests", "benchmarks", "schema.json", "figures.json"),
+    *("choosing", "prices"),  # no form of the page asks for devices
+}
 BUILD = 'const BUILD = { cache: "", files: [] };'
 FETCHED_S = 300
 

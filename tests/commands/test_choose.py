@@ -12,7 +12,7 @@ def test_the_first_line_and_the_command_of_a_row(cli):
         "gpt2: rtx-4090, $1,599 new (NVIDIA's launch price, 2022-09-20): bf16, 1,024 tokens, "
     )
     (row, *_) = json.loads(cli("choose", "gpt2", "--devices", "4090", "--json").out)["rows"]
-    assert row["command"] == "archcli fit gpt2 --device rtx-4090 --dtype bf16"
+    assert row["command"] == "archcli fit gpt2 --device rtx-4090 --context 1024 --dtype bf16"
     single = json.loads(cli(*row["command"].split()[1:], "--json").out)["totals"]
     assert {key: single[key] for key in ("context", "peak_bytes", "tokens_per_s")}.items() <= row.items()
 

@@ -20,7 +20,7 @@ from archcli.wings.serving.api.choosing.report import ChooseView, choose_cells
 from archcli.wings.serving.api.choosing.shared import SharedQuestions
 from archcli.wings.serving.api.choosing.training import TrainingOptions, TrainingQuestions
 from archcli.wings.serving.api.fitting.choice import Choice
-from archcli.wings.serving.api.fitting.forms import MIN_BITS, is_published
+from archcli.wings.serving.api.fitting.forms import LEAST, MIN_BITS, is_published
 from archcli.wings.serving.api.fitting.question import FitOptions, Format, MinBits
 from archcli.wings.serving.api.known_device.listed import ListedDevice, listed_devices
 from archcli.wings.serving.api.predict import PredictOptions
@@ -35,7 +35,7 @@ from archcli.wings.serving.memory.settings import MemorySettings
 Positive = Annotated[float, Interval(gt=0)]
 Context = Annotated[
     AboveZero | None,
-    tokens_option("Tokens of a sequence that must fit. [default: 8192, else fewer]", "-c", SEQ_LEN),
+    tokens_option("Tokens of a sequence that must fit. [default: 8192, or max_seq_len]", "-c", SEQ_LEN),
 ]
 Speed = Annotated[
     Positive | None,
@@ -136,7 +136,7 @@ class ChooseOptions:
     def questions(self, subject: Subject) -> SharedQuestions | TrainingQuestions:
         """The questions about a loaded model on any device."""
         if self.phase == "serve":
-            return SharedQuestions(self.of_fit, subject)
+            return SharedQuestions(self.of_fit(subject), subject)
         options = TrainingOptions(self.users, self.context, self.dtype, self.method, self.trainer)
         return TrainingQuestions(options, subject)
 
@@ -151,14 +151,14 @@ class ChooseOptions:
             )
             return pasted("predict", subject, options)
         named = {} if form is None or is_published(form) else {"dtype": form}
-        return pasted("fit", subject, replace(self.of_fit, device=device, **named))
+        return pasted("fit", subject, replace(self.of_fit(subject), device=device, **named))
 
-    @property
-    def of_fit(self) -> FitOptions:
+    def of_fit(self, subject: Subject) -> FitOptions:
         """The question of `archcli fit` that each cell answers."""
+        usual = min(LEAST[0], subject.model.max_seq_len or LEAST[0])
         return FitOptions(
             self.model,
-            context=self.context,
+            context=self.context or usual,
             dtype=self.dtype,
             batch_size=self.users,
             engine=self.engine,
@@ -222,7 +222,10 @@ def choose_report(options: ChooseOptions, subject: Subject, tick: Tick = lambda 
         best.append(first)
         every += [first, *others]
     view = ChooseView(conditions, options.sort, book, options.every)
-    report = choose_cells(view, best, every, _inputs(options))
+    inputs = {name: value for name, value in vars(options).items() if name != "model"}
+    if options.phase == "serve":
+        inputs["context"] = options.of_fit(subject).context
+    report = choose_cells(view, best, every, inputs)
     rows = [{**row, "command": options.alone(subject, row)} for row in report.rows]
     report = with_command(replace(report, rows=rows), _first(view.meeting(best)), subject, options)
     return subject.named(report, options)
@@ -232,10 +235,6 @@ def _first(meeting: Sequence[HardwareCell]) -> MemoryQuestion | None:
     """The question about the first cell, at the context of the first line; None where none meets."""
     choice = meeting[0].choice if meeting else None
     return choice.at(choice.context or 1) if isinstance(choice, Choice) else None
-
-
-def _inputs(options: ChooseOptions) -> dict[str, Any]:
-    return {name: value for name, value in vars(options).items() if name != "model"}
 
 
 @asks(ChooseOptions)

@@ -76,8 +76,8 @@ def choose_cells(
 def _title(best: Sequence[HardwareCell], inputs: Mapping[str, Any]) -> str:
     """`serving, 4 x 8,192 tokens, 307 devices, of each 1, 2, 4 or 8`."""
     doing = "serving" if inputs["phase"] == "serve" else "training"
-    tokens = "" if inputs["context"] is None else f"{inputs['context']:,} tokens"
-    of_pass = f"{inputs['users']:,} x {tokens or 'usual contexts'}"
+    tokens = "usual contexts" if inputs["context"] is None else f"{inputs['context']:,} tokens"
+    of_pass = f"{inputs['users']:,} x {tokens}"
     n_devices, counts = len({cell.device.name for cell in best}), sorted({cell.count for cell in best})
     several = f", of each {', '.join(map(str, counts[:-1]))} or {counts[-1]}" if len(counts) > 1 else ""
     return f"{doing}, {of_pass}, {n_devices} device{'s' * (n_devices > 1)}{several}"
@@ -102,7 +102,7 @@ def _headline(first: HardwareCell | None, best: Sequence[HardwareCell], view: Ch
 
 def _conditions(conditions: Conditions) -> str:
     """`20 tokens/s and --budget 1500`: the conditions, in words."""
-    parts = [] if conditions.rate is None else [f"{conditions.rate:,.4g} tokens/s"]
+    parts: list[str] = [] if conditions.rate is None else [f"{conditions.rate:,.4g} tokens/s"]
     if conditions.most is not None:
         parts.append(f"{conditions.limit} {conditions.most:g}")
     return " and ".join(parts) or "the context"

@@ -4,6 +4,10 @@ import json
 
 import pytest
 
+from archcli.api.asking.subject import given
+from archcli.wings.serving.api.predict import PredictOptions
+from archcli.wings.serving.api.programs.pasted import pasted
+
 
 def test_the_first_line_and_the_command_of_a_row(cli):
     done = cli("choose", "gpt2", "--devices", "4090", "--speed", "100")
@@ -17,12 +21,16 @@ def test_the_first_line_and_the_command_of_a_row(cli):
     assert {key: single[key] for key in ("context", "peak_bytes", "tokens_per_s")}.items() <= row.items()
 
 
+def test_a_command_to_paste_names_options_as_the_command_line_does():
+    options = PredictOptions("gpt2", "h100-sxm", phase="prefill", engine="none", compiled=True)
+    line = "archcli predict gpt2 --device h100-sxm --phase prefill --compile --engine none"
+    assert pasted("predict", given("gpt2"), options) == line
+
+
 def test_nothing_that_meets_is_no_error(cli):
     done = cli("choose", "gpt2", "--devices", "4090", "--budget", "100")
     assert done.code == 0
-    assert done.out.startswith(
-        "gpt2: nothing meets --budget 100\nThe cheapest that is fast enough is rtx-4090"
-    )
+    assert done.out.startswith("gpt2: nothing meets --budget 100\nThe cheapest that holds it is rtx-4090")
 
 
 @pytest.mark.parametrize(

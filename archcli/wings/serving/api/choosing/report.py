@@ -117,7 +117,8 @@ def _nearest(best: Sequence[HardwareCell], conditions: Conditions) -> Iterator[s
     cheapest = min(fast, key=lambda cell: cell.costs, default=None)
     if cheapest is not None and cheapest.price is not None and conditions.most is not None:
         price = money(cheapest.price.amount, cheapest.price.currency)
-        yield f"The cheapest that is fast enough is {in_words(cheapest)}, {price}: loosen {conditions.limit}."
+        which = "holds it" if conditions.rate is None else "is fast enough"
+        yield f"The cheapest that {which} is {in_words(cheapest)}, {price}: loosen {conditions.limit}."
     paid = [cell for cell in holding if conditions.pays(cell.price)]
     fastest = max(paid, key=lambda cell: cell.rate, default=None)
     if fastest is not None and fastest.choice is not None and conditions.rate is not None:

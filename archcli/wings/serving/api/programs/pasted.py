@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +26,26 @@ def pasted(command: str, subject: Subject, options: Any, change: str = "") -> st
 
 def _parts_of(options: Any) -> Iterator[tuple[str, list[str]]]:
     """(name of an option, its words) of each field that has another value than its default."""
-    annotations = hints(type(options))
-    for field in fields(options):
-        option, value = option_of(annotations.get(field.name)), getattr(options, field.name)
-        if option is None or value is None or value == field.default:
+    record: Any = type(options)
+    for field, usual, name in _named(record):
+        value = getattr(options, field)
+        if value is None or value == usual:
             continue
-        name = option.name or f"--{field.name.replace('_', '-')}"
         values = value if isinstance(value, tuple | list) else (value,)
         pairs = [[name] if entry is True else [name, _text(entry)] for entry in values]
         yield name, [word for pair in pairs for word in pair]
+
+
+@cache
+def _named(record: Any) -> tuple[tuple[str, Any, str], ...]:
+    """(field, its default, name on the command line) of each option of a record."""
+    annotations = hints(record)
+    options = ((field, option_of(annotations.get(field.name))) for field in fields(record))
+    return tuple(
+        (field.name, field.default, f"--{(option.name or field.name).replace('_', '-')}")
+        for field, option in options
+        if option is not None
+    )
 
 
 def _text(value: Any) -> str:

@@ -6,6 +6,8 @@ Of three also on terminals of 80 and 40 columns and in every format.
 """
 
 import json
+from difflib import unified_diff
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -102,11 +104,18 @@ IN_ALL = {"params-moe", "survey-by", "compare-layouts"}
 CASES = [(name, form) for name in COMMANDS for form in FORMS if name in IN_ALL or form in {"plain", "json"}]
 
 
+MOST_LINES = 60
+
+
 def compare(path, text, renew):
     if renew:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    assert text == path.read_text()
+    expected = path.read_text()
+    if text != expected:
+        # pytest compares long texts letter by letter, for minutes
+        lines = unified_diff(expected.splitlines(), text.splitlines(), path.name, "printed", lineterm="")
+        raise AssertionError("\n".join(islice(lines, MOST_LINES)))
 
 
 @pytest.mark.parametrize(("name", "form"), CASES, ids=map("-".join, CASES))

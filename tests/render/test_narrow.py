@@ -91,6 +91,8 @@ def test_a_long_command_can_be_pasted(width):
     lines = folded(text, width, pasted=True)
     assert max(map(len, lines)) <= width
     before, shown, *after = "\n".join(lines).split("`")
-    ran = subprocess.run(["/bin/sh", "-c", f"printf '%s ' {shown}"], capture_output=True, check=True)
+    ran = subprocess.run(
+        ["/bin/sh", "-c", f"printf '%s ' {shown}"], capture_output=True, check=True, timeout=60
+    )
     assert ran.stdout.decode().split() == command.split()
     assert "\\" not in before + "".join(after)

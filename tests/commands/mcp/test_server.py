@@ -104,7 +104,7 @@ def test_nothing_but_the_protocol_is_printed_and_the_end_of_input_ends_it(server
     answered = {answer["id"]: answer["result"] for answer in (server.read() for _ in range(4))}
     assert answered[1]["structuredContent"]["totals"]["params"] == 124_439_808
     assert answered[2]["isError"] is True
-    assert len(answered[4]["tools"]) == 11
+    assert len(answered[4]["tools"]) == 12
     assert server.end() == (0, [], "")
 
 

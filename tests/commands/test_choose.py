@@ -46,6 +46,8 @@ def test_nothing_that_meets_is_no_error(cli):
         (("--phase", "train", "--tokens", "1e9", "--within", "soon"), "--within soon is no time"),
         (("--prices", "nothing.yaml"), "nothing.yaml"),
         (("--users", "0"), "users"),
+        (("--phase", "train", "--trainer", "nothing"), "nothing"),
+        (("--engine", "vllm", "--dtype", "q4_k_m"), "vLLM does not read weights in q4_k_m"),
     ],
 )
 def test_what_is_refused(cli, arguments, said):

@@ -152,3 +152,9 @@ def test_published_watts_lie_inside_the_range():
     inside = sum(power.LOW <= value <= power.HIGH for value in ratios)
     assert len(ratios) > 30
     assert inside >= 0.75 * len(ratios)
+
+
+def test_no_watts_where_none_were_measured():
+    for name in ("tpu-v4", "gaudi3", "m3-max", "epyc-9654"):
+        assert totals("gpt2", name)["energy"] is None, name
+    assert totals("gpt2", "arc-b580")["energy"] is not None

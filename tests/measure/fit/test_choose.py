@@ -156,6 +156,7 @@ def test_prices_of_a_file(tmp_path):
         "kind": "new",
         "where": "a shop",
         "date": "2026-11-01",
+        "count": 4,
     }
     assert "4 x rtx-3060, €1,120 new (a shop, 2026-11-01)" in report.headline
     assert "a dealer" in report.notes[0]

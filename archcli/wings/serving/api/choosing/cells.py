@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import inf
 from typing import Any, Literal
@@ -123,16 +122,10 @@ class HardwareCell:
             "fits": choice is not None,
             "verdict": "no" if choice is None else choice.verdict,
             "meets": self.meets,
-            "price": None if price is None else price_record(price),
+            "price": None if price is None else asdict(price),
             "watts": self.watts,
             "limit_w": self.limit_w,
         }
-
-
-def price_record(price: Price) -> Record:
-    """A price by JSON's keys."""
-    names = ("amount", "currency", "kind", "where", "date")
-    return {name: getattr(price, name) for name in names}
 
 
 class HardwareGrid:
@@ -146,6 +139,7 @@ class HardwareGrid:
         conditions: Conditions,
     ) -> None:
         self.questions, self.devices, self.book, self.conditions = questions, devices, book, conditions
+        self.refused: list[ArchError] = []
 
     def places(self) -> Iterator[tuple[ListedDevice, int]]:
         """Each device as often as one machine joins it: Macs, boards and processors stand alone."""
@@ -157,15 +151,18 @@ class HardwareGrid:
         """The best cell, and with `every` that of each further format that fits.
 
         The best has the format that `archcli fit` chooses of those that are fast enough, else the fastest.
+        `refused` has the errors of places where the question cannot be asked.
         """
         choices: list[Choice | TimedStep | None] = []
-        with suppress(ArchError):  # no engine or trainer runs so
+        try:
             if isinstance(self.questions, TrainingQuestions):
                 choices = [self.questions.step(device.name, count)]
             else:
                 formats = self.questions.formats(device.name, count, self.conditions.rate)
                 choices = [formats.best() or formats.fastest]
                 choices += [it for it in formats.with_bits() if it is not choices[0]] if every else ()
+        except ArchError as error:  # no engine or trainer runs so there
+            self.refused.append(error)
         return [self._cell(device, count, choice) for choice in choices or [None]]
 
     def _cell(self, device: ListedDevice, count: int, choice: Choice | TimedStep | None) -> HardwareCell:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from typing import Annotated, Any, Literal
@@ -21,7 +21,7 @@ from archcli.wings.serving.api.choosing.shared import SharedQuestions
 from archcli.wings.serving.api.choosing.training import TrainingOptions, TrainingQuestions
 from archcli.wings.serving.api.fitting.choice import Choice
 from archcli.wings.serving.api.fitting.forms import LEAST, MIN_BITS, is_published
-from archcli.wings.serving.api.fitting.question import FitOptions, Format, MinBits
+from archcli.wings.serving.api.fitting.question import FitOptions, Format
 from archcli.wings.serving.api.known_device.listed import ListedDevice, listed_devices
 from archcli.wings.serving.api.predict import PredictOptions
 from archcli.wings.serving.api.programs.command_lines import with_command
@@ -58,6 +58,9 @@ Devices = Annotated[
         metavar="PATTERN",
         completes="devices",
     ),
+]
+FewestBits = Annotated[
+    Positive, Option("Bits of a weight at least.", metavar="BITS", reads="number", completes="bits")
 ]
 Order = Annotated[ChooseOrder, Option("The cheapest, the fastest or the most saving first.")]
 Prices = Annotated[
@@ -101,7 +104,7 @@ class ChooseOptions:
     dtype: Format = None
     engine: Engine = None
     kv_dtype: KvDtype = None
-    min_bits: MinBits = MIN_BITS
+    min_bits: FewestBits = MIN_BITS
     sort: Order = "price"
     prices: Prices = None
     every: All = False
@@ -140,17 +143,16 @@ class ChooseOptions:
         options = TrainingOptions(self.users, self.context, self.dtype, self.method, self.trainer)
         return TrainingQuestions(options, subject)
 
-    def alone(self, subject: Subject, row: Mapping[str, Any]) -> str:
-        """The command that answers a row alone."""
-        device = row["device"] if row["count"] == 1 else f"{row['count']}x{row['device']}"
-        form = row["format"]
+    def alone(self, subject: Subject, cell: HardwareCell) -> str:
+        """The command that answers a cell alone."""
+        device, form = cell.name, None if cell.choice is None else cell.choice.format
         if self.phase == "train":
             changes: dict[str, Any] = {"dtype": self.dtype, "method": self.method, "trainer": self.trainer}
             options = PredictOptions(
                 self.model, device, phase="train", batch_size=self.users, seq_len=self.context, **changes
             )
             return pasted("predict", subject, options)
-        named = {} if form is None or is_published(form) else {"dtype": form}
+        named: dict[str, Any] = {} if form is None or is_published(form) else {"dtype": form}
         return pasted("fit", subject, replace(self.of_fit(subject), device=device, **named))
 
     def of_fit(self, subject: Subject) -> FitOptions:
@@ -221,13 +223,14 @@ def choose_report(options: ChooseOptions, subject: Subject, tick: Tick = lambda 
         first, *others = grid.cells(device, count, every=options.every)
         best.append(first)
         every += [first, *others]
+    if len(grid.refused) == len(places):
+        raise grid.refused[0]  # the question's own fault: an unknown trainer, a format that the engine lacks
     view = ChooseView(conditions, options.sort, book, options.every)
     inputs = {name: value for name, value in vars(options).items() if name != "model"}
     if options.phase == "serve":
         inputs["context"] = options.of_fit(subject).context
-    report = choose_cells(view, best, every, inputs)
-    rows = [{**row, "command": options.alone(subject, row)} for row in report.rows]
-    report = with_command(replace(report, rows=rows), _first(view.meeting(best)), subject, options)
+    report = choose_cells(view, best, every, inputs, lambda cell: options.alone(subject, cell))
+    report = with_command(report, _first(view.meeting(best)), subject, options)
     return subject.named(report, options)
 
 

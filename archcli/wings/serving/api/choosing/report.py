@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from archcli.measure.report import Column, Report, Table
@@ -44,9 +44,16 @@ class ChooseView(NamedTuple):
 
 
 def choose_cells(
-    view: ChooseView, best: Sequence[HardwareCell], every: Sequence[HardwareCell], inputs: Mapping[str, Any]
+    view: ChooseView,
+    best: Sequence[HardwareCell],
+    every: Sequence[HardwareCell],
+    inputs: Mapping[str, Any],
+    alone: Callable[[HardwareCell], str],
 ) -> Report:
-    """The report on the best cell of each device and count, and with --all on `every` cell."""
+    """The report on the best cell of each device and count, and with --all on `every` cell.
+
+    `alone` is the command that answers a cell alone.
+    """
     meeting = view.meeting(best)
     rows = ordered(every if view.shows_all else front(meeting), view.order)
     first = next(iter(meeting), None)
@@ -64,7 +71,7 @@ def choose_cells(
             "asked": len(best),
             "meeting": len(meeting),
         },
-        rows=[cell.record() for cell in rows],
+        rows=[{**cell.record(), "command": alone(cell)} for cell in rows],
         headline=_headline(first, best, view),
         title=_title(best, inputs),
         tables=(Table(title, COLUMNS, [_line(cell) for cell in shown]),) if shown else (),

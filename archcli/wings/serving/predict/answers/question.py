@@ -72,9 +72,10 @@ class PredictedDevice(NamedTuple):
 
     @property
     def limit_w(self) -> float | None:
-        """The power limit in W; None of unlike devices, and of processors: none was measured."""
-        of_gpu = self.memory.platform != "cpu" and not self.memory.unlike
-        return self.tdp_w if of_gpu else None
+        """The power limit of a GPU in W; None of unlike devices and of all others: none was measured."""
+        platform = self.memory.platform
+        of_gpu = platform.startswith(("sm_", "gfx")) or platform.endswith(" gpu")
+        return self.tdp_w if of_gpu and not self.memory.unlike else None
 
 
 @dataclass(frozen=True, slots=True)

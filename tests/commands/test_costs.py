@@ -98,7 +98,7 @@ def test_at_the_limit_there_are_joules_at_least():
     assert joules["floor"] > 0
 
 
-@every_row("device", ["m3-max", "ryzen-9-9950x", "rtx-3090+rtx-4090"])
+@every_row("device", ["m3-max", "ryzen-9-9950x", "rtx-3090+rtx-4090", "tpu-v4", "gaudi3"])
 def test_watts_that_nobody_measured_are_not_stated(device):
     report = archcli.predict("llama-3.1-8b", device, dtype="q4_k_m", engine="llamacpp", grid="400g/kWh")
     assert report.totals["energy"] is None
@@ -147,14 +147,10 @@ def ratio(record):
 def test_published_watts_lie_inside_the_range():
     """A row of each device and model: at least three of four inside."""
     running = [record for record in measured(meter="nvml") if record["phase"] == "serve"]
+    n_devices = len({record["device"] for record in running})
+    assert f"{len(running)} published runs on {n_devices} NVIDIA GPUs" in power.SOURCE
     first = {(record["device"], record["count"], record["model"]): record for record in running}
     ratios = [ratio(record) for record in first.values()]
     inside = sum(power.LOW <= value <= power.HIGH for value in ratios)
     assert len(ratios) > 30
     assert inside >= 0.75 * len(ratios)
-
-
-def test_no_watts_where_none_were_measured():
-    for name in ("tpu-v4", "gaudi3", "m3-max", "epyc-9654"):
-        assert totals("gpt2", name)["energy"] is None, name
-    assert totals("gpt2", "arc-b580")["energy"] is not None

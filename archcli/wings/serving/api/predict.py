@@ -43,6 +43,7 @@ from archcli.wings.serving.api.engine import (
 )
 from archcli.wings.serving.api.known_device.known import KnownDevice, known_device
 from archcli.wings.serving.api.known_device.machines import Machines, NetworkOptions
+from archcli.wings.serving.api.loads import LoadOptions, as_served
 from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.plan_options import WHOLE, Adapters, Free, PlanOptions
 from archcli.wings.serving.api.programs.adapters import with_adapters
@@ -142,7 +143,9 @@ MeasuredOption = Annotated[
         reads="text",
     ),
 ]
-FitOption = Annotated[FitTime | None, Option("Find the fastest plan that fits into the devices.")]
+FitOption = Annotated[
+    FitTime | None, Option("The fastest plan that fits, or under a load the fewest devices.")
+]
 
 
 OF_TRAINER = "What {} sets and holds is counted; its times are those of archcli's modules."
@@ -150,7 +153,9 @@ OF_REFERENCE = "The pass of the reference model is not timed."
 
 
 @dataclass(frozen=True)
-class PredictOptions(NetworkOptions, OffloadOptions, PlanOptions, MediaOptions, TrainerOptions):
+class PredictOptions(
+    LoadOptions, NetworkOptions, OffloadOptions, PlanOptions, MediaOptions, TrainerOptions
+):
     """Options of `archcli predict`; None for one left out."""
 
     model: ModelLike
@@ -237,6 +242,7 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     """The question about a loaded model; several devices without a plan share it by the usual plan."""
     if (asking.phase, asking.dtype) == ("train", FP8):
         raise ArchError("predict does not support training in fp8", "--dtype bf16")
+    asking = as_served(asking)
     machines = Machines.of(asking.nodes, asking.network)
     known = known_device(asking.device, asking.calibrate, machines, asking.free)
     usual = known.timed.memory.usual_dtype
@@ -255,7 +261,7 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     plan, beyond = options.devices_plan(), options.beyond(priced)
     live = LiveServer.of(load_engine(beyond.engine), known.maker, of_model(model))
     question = PredictQuestion(model, settings, device, plan, beyond, live, priced, again=again)
-    if options.fit is not None:
+    if options.fit is not None and not asking.is_loaded:
         if device.memory.unlike:
             raise ArchError("--fit time compares plans of equal devices", "leave --fit out")
         if options.offload is not None:
@@ -320,7 +326,15 @@ def _check_chosen(plan: Plan) -> None:
 
 def predict_report(subject: Subject, question: PredictQuestion, options: PredictOptions) -> Report:
     """The report on a loaded model."""
-    report = predict_times(question, curve=options.curve, what_fits=options.fit)
+    if options.is_loaded:
+        from archcli.wings.serving.api.under_load import predict_load  # of a load alone
+
+        def ask(**changes: Any) -> PredictQuestion:
+            return predict_question(subject.model, replace(options, **changes))
+
+        report = predict_load(question, options, ask)
+    else:
+        report = predict_times(question, curve=options.curve, what_fits=options.fit)
     memory, device = question.memory(), question.device.memory
     engine = memory.settings.engine or NO_ENGINE
     notes = [*version_notes(engine, memory.model, memory.settings.cache_dtype, device)]

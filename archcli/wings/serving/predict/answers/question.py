@@ -42,7 +42,8 @@ DEFAULT_NEW = 128
 """Tokens that serving generates for each sequence, unless --new says how many."""
 Curve = Literal["batch", "context", "devices"]
 """What a curve changes from point to point."""
-FitTime = Literal["time"]
+FitTime = Literal["time", "devices"]
+"""What a prediction looks for: the fastest plan, or under a load the fewest devices that meet targets."""
 Price = Annotated[float, Interval(ge=0, le=1e9)]
 """The price of a device for an hour, in any currency."""
 

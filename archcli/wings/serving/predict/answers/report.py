@@ -100,7 +100,7 @@ def predict(
     return Report(
         command="predict",
         model={"name": question.model.name, "source": question.model.source},
-        inputs=_inputs(question),
+        inputs=inputs_of(question),
         convention=_convention(question, totals),
         totals=totals,
         rows=rows,
@@ -209,7 +209,8 @@ def _break_even(question: PredictQuestion, answer: PredictAnswer, rows: tuple[Ro
     }
 
 
-def _inputs(question: PredictQuestion) -> Record:
+def inputs_of(question: PredictQuestion) -> Record:
+    """The options of the question, by JSON's keys."""
     settings, predicted, train = question.settings, question.options, question.phase == "train"
     of_training = ("recompute", "grad_accum", "optimizer")
     names = ("phase", "batch_size", "attention", "backend", *(of_training if train else ()))

@@ -1,0 +1,198 @@
+"""Options of a load: how requests arrive, how long they are, and what they must not wait for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+from archcli.api.asking.question import Option, count_option
+from archcli.modules.spec.values import AboveZero, Conversion, Interval, ZeroOrMore, refused
+from archcli.units import parse_decimal, parse_seconds
+from archcli.wings.serving.queueing.requests import Spread
+
+if TYPE_CHECKING:
+    from archcli.wings.serving.queueing.load import Load
+    from archcli.wings.serving.queueing.outcome import Targets
+
+PACE = re.compile(r"\s*([0-9.eE+-]+)\s*(?:(?:/|per)\s*(s|second|min|minute|h|hour))?\s*", re.ASCII)
+SECONDS = {None: 1, "s": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
+PER = "a rate of requests such as 4/s or 90/min"
+DEFAULT_REQUESTS, ROUNDS = 1000, 10
+"""Requests of a load that states none: of a rate, and for each of a concurrency."""
+ARRIVALS = ("rate", "concurrency", "requests", "trace")
+WAYS = (*ARRIVALS, "ttft", "tpot")
+"""Options that ask for a load: how requests arrive, or for the highest rate that meets targets."""
+
+
+def _rate(value: Any) -> float:
+    """Requests a second, above 0."""
+    matched = PACE.fullmatch(str(value))
+    if matched is None:
+        raise refused(value, PER)
+    over, under = parse_decimal(matched[1])
+    if not over:
+        raise refused(value, f"above 0: {PER}")
+    return over / under / SECONDS[matched[2]]
+
+
+def _time(value: Any) -> float:
+    """Seconds of a time as people write it, above 0."""
+    over, under = parse_seconds(str(value))
+    if not over:
+        raise refused(value, "above 0: a time such as 1s or 30ms")
+    return over / under
+
+
+RequestRate = Annotated[float, Conversion(PER, _rate)]
+Time = Annotated[float, Conversion("a time such as 1s or 30ms", _time)]
+Share = Annotated[float, Interval(ge=0, le=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadOptions:
+    """How requests arrive at a server; with none of `WAYS` there is no load."""
+
+    rate: Annotated[
+        RequestRate | None, Option("Requests that arrive, at random: 4/s.", metavar="RATE", reads="text")
+    ] = None
+    concurrency: Annotated[
+        AboveZero | None, count_option("Requests in flight: one is sent when another ends.", rare=True)
+    ] = None
+    requests: Annotated[
+        AboveZero | None, count_option("Requests in all; without a rate they come at once.", rare=True)
+    ] = None
+    trace: Annotated[
+        str | None,
+        Option("Requests of a file: CSV, or JSON by lines.", metavar="FILE", rare=True),
+    ] = None
+    burstiness: Annotated[
+        Annotated[float, Interval(gt=0, le=100)] | None,
+        Option("Shape of the intervals' gamma distribution. [default: 1, Poisson]", rare=True),
+    ] = None
+    lengths: Annotated[
+        Spread | None, Option("Prompts and outputs: all alike, 1 to twice the mean, or lognormal.", rare=True)
+    ] = None
+    max_sequences: Annotated[
+        AboveZero | None, count_option("Sequences that a replica runs at once. [default: the engine's]", rare=True)
+    ] = None
+    seed: Annotated[ZeroOrMore | None, Option("Of random arrivals and lengths. [default: 0]", rare=True)] = (
+        None
+    )
+    prefix: Annotated[
+        AboveZero | None, count_option("Tokens with which prompts begin alike.", rare=True)
+    ] = None
+    hit: Annotated[
+        Share | None, Option("Share of requests that find the prefix cached. [default: 1]", rare=True)
+    ] = None
+    ttft: Annotated[
+        Time | None, Option("Time to first token that must hold: 1s.", metavar="TIME", reads="text", rare=True)
+    ] = None
+    tpot: Annotated[
+        Time | None, Option("Time per token that must hold: 30ms.", metavar="TIME", reads="text", rare=True)
+    ] = None
+    percentile: Annotated[
+        Annotated[float, Interval(gt=0, le=100)] | None,
+        Option("Of requests for which --ttft and --tpot hold. [default: 90]", rare=True),
+    ] = None
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether a load is asked for."""
+        return any(getattr(self, name) is not None for name in WAYS)
+
+    @property
+    def seeks_rate(self) -> bool:
+        """Whether targets are stated, and no arrivals: the highest rate is what is asked for."""
+        return self.is_loaded and all(getattr(self, name) is None for name in ARRIVALS)
+
+    @property
+    def targets(self) -> Targets:
+        """What requests must not wait for."""
+        from archcli.wings.serving.queueing.outcome import Targets
+
+        return Targets(self.ttft, self.tpot, self.percentile or 90.0)
+
+    @property
+    def number(self) -> int:
+        """Requests in all, of those that are drawn."""
+        return self.requests or ROUNDS * (self.concurrency or DEFAULT_REQUESTS // ROUNDS)
+
+    def load(self, prompt: int, new: int) -> Load:
+        """The requests of prompts and outputs of so many tokens in the mean."""
+        from archcli.wings.serving.queueing.load import Load
+        from archcli.wings.serving.queueing.requests import VARIATION, Workload
+
+        if self.trace is not None:
+            from pathlib import Path
+
+            from archcli.wings.serving.load.traces import read_trace
+
+            requests = read_trace(Path(self.trace), self.rate)[: self.requests]
+            span = requests[-1].arrival_s
+            return Load(requests, self.concurrency, (len(requests) - 1) / span if span else None)
+        hit = (1.0 if self.hit is None else self.hit) if self.prefix else 0.0
+        rate = 1.0 if self.seeks_rate else self.rate
+        drawn = Workload(
+            *(self.number, prompt, new, rate),
+            burstiness=self.burstiness or 1.0,
+            spread=self.lengths or "fixed",
+            variation=VARIATION,
+            seed=self.seed or 0,
+            prefix=self.prefix or 0,
+            hit=hit,
+        )
+        return Load(drawn.drawn(), self.concurrency, rate)
+
+
+OF_LOAD = ("burstiness", "lengths", "max_sequences", "seed", "prefix", "hit", "percentile")
+"""Options that mean something under a load alone."""
+
+
+def as_served(options: Any) -> Any:
+    """The options of a load as those of serving, with as many sequences as are in flight.
+
+    Raises ArchError for options of a load without one, and for those that a load does not go with.
+    """
+    if not options.is_loaded:
+        stated = [name for name in OF_LOAD if getattr(options, name) is not None]
+        if stated:
+            names = " and ".join(f"--{name}" for name in stated)
+            hint = "state one: --rate 4/s, --concurrency 64 or --requests 500"
+            raise ArchError(f"{names}: of a load alone", hint)
+        return options
+    problems = list(_problems(options))
+    if problems:
+        raise ArchError(problems)
+    return replace(options, phase="serve", batch_size=_in_flight(options))
+
+
+MANY = 2
+"""Sequences that run beside each other."""
+
+
+def _in_flight(options: Any) -> int:
+    return options.concurrency or options.requests or MANY
+
+
+def _problems(options: Any) -> Iterator[Problem]:
+    if options.phase not in {"decode", "serve"}:
+        yield Problem(f"a load is of serving, and the phase is {options.phase}", "leave --phase out")
+    if options.batch_size not in {1, _in_flight(options)}:
+        yield Problem("--batch-size does not go with a load", "--concurrency says how many are in flight")
+    if options.hit is not None and options.prefix is None:
+        yield Problem("--hit is of a prefix", "state its tokens: --prefix 2000")
+    if options.burstiness is not None and not (options.rate or options.seeks_rate):
+        yield Problem("--burstiness is of a rate", "state it: --rate 4/s")
+    drawn = [name for name in ("lengths", "seed", "prefix", "burstiness") if getattr(options, name) is not None]
+    if options.trace is not None and drawn:
+        yield Problem(f"--{drawn[0]} is of requests that are drawn, and --trace states them", "leave one out")
+    if options.percentile is not None and options.ttft is None and options.tpot is None:
+        yield Problem("--percentile is of targets", "state them: --ttft 1s --tpot 30ms")
+    if options.fit == "devices" and (options.rate is None or (options.ttft is None and options.tpot is None)):
+        yield Problem("--fit devices needs a rate and targets", "--rate 10/s --ttft 1s --tpot 30ms")
+    if options.fit == "time":
+        yield Problem("--fit time compares plans without a load", "--fit devices, or leave --fit out")
+    if options.measured is not None:
+        yield Problem("--measured compares no load", "leave it out")

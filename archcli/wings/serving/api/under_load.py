@@ -1,0 +1,86 @@
+"""A predicted server under a load, asked with the options of `archcli predict`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from archcli.errors import ArchError
+from archcli.measure.kvcache.engine import NO_ENGINE
+from archcli.measure.report import Report
+from archcli.wings.serving.api.loads import OF_LOAD, WAYS
+from archcli.wings.serving.devices.engines import load_engine
+from archcli.wings.serving.memory.plan import Plan
+from archcli.wings.serving.predict.answers.limits import duration
+from archcli.wings.serving.predict.answers.question import PredictQuestion, check_prediction
+from archcli.wings.serving.predict.answers.report import inputs_of
+from archcli.wings.serving.queueing.load import LoadedServer
+from archcli.wings.serving.queueing.report import load_report
+from archcli.wings.serving.queueing.scheduler import Scheduler
+from archcli.wings.serving.queueing.search import fewest, highest_rate
+
+if TYPE_CHECKING:
+    from archcli.wings.serving.api.predict import PredictOptions
+
+RARE = 1e-3
+"""Requests a second of which none meets another."""
+
+
+def predict_load(
+    question: PredictQuestion, options: PredictOptions, ask: Callable[..., PredictQuestion]
+) -> Report:
+    """The report of a load. `ask` asks the question with other options.
+
+    Raises ArchError where the scheduler of the engine is not known, and for targets that nothing meets.
+    """
+    check_prediction(question)
+    server = loaded_server(question, options)
+    if options.fit == "devices":
+        assert options.rate is not None  # checked by its options
+        best = fewest(server, options.rate, lambda plan: loaded_server(ask(**_of_plan(server, plan)), options))
+        server = loaded_server(ask(**_of_plan(server, best.plan)), options)
+    if options.seeks_rate:
+        rate = highest_rate(server, server.usual)
+        if not rate:
+            raise _unmet(server)
+        server = replace(server, load=server.load.paced(rate))
+    return load_report(server, _inputs(server, options))
+
+
+def _inputs(server: LoadedServer, options: PredictOptions) -> dict[str, Any]:
+    load = {name: getattr(options, name) for name in (*WAYS, *OF_LOAD)}
+    load |= {"requests": len(server.load.requests), "seed": options.seed or 0}
+    stated = {name: value for name, value in load.items() if value is not None}
+    return {**inputs_of(server.question), "load": stated}
+
+
+def _of_plan(server: LoadedServer, plan: Plan) -> dict[str, Any]:
+    """Options by which a plan is asked on as many devices as it has."""
+    name = server.question.device.name
+    return {"device": f"{plan.devices}x{name}", "fit": None, "dp": plan.dp, "tp": plan.tp, "pp": plan.pp}
+
+
+def _unmet(server: LoadedServer) -> ArchError:
+    """The error of targets that a request alone does not meet."""
+    alone = server.outcome(server.usual, server.load.paced(RARE))
+    what = (
+        f"no rate meets the targets: alone, the first token of a request takes {duration(alone.first.p90)}, "
+        f"and each after it {duration(alone.per_token.p90)}"
+    )
+    return ArchError(what, "later --ttft and --tpot, more devices, fewer bits, or shorter prompts")
+
+
+def loaded_server(question: PredictQuestion, options: PredictOptions) -> LoadedServer:
+    """The server of a question under the load of its options."""
+    engine, groups = question.settings.engine or NO_ENGINE, question.plan.dp_attention
+    chunk, most = question.options.chunk or engine.chunk, options.max_sequences or engine.max_sequences
+    scheduler = Scheduler.of(
+        load_engine(engine.name),
+        pass_tokens=chunk and chunk * groups,
+        max_sequences=most and most * groups,
+    )
+    if scheduler is None:
+        raise ArchError(f"how {engine.title} admits requests is not known", "--engine vllm, sglang or trtllm")
+    load = options.load(int(question.settings.tokens(question.model)), question.options.new)
+    return LoadedServer(question, load, scheduler, options.targets)

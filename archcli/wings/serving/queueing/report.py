@@ -1,0 +1,194 @@
+"""The report of `archcli predict` of a server under a load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from archcli.measure.report import Column, LateTables, Report, Table
+from archcli.units import three_figures
+from archcli.wings.serving.memory.answers.verdict import verdict_of
+from archcli.wings.serving.predict.answers.limits import duration, title, why_limit
+from archcli.wings.serving.predict.answers.tables import to_four
+from archcli.wings.serving.queueing.load import LoadedServer
+from archcli.wings.serving.queueing.outcome import PERCENTILES, Outcome, Spread
+from archcli.wings.serving.queueing.pass_times import Figure
+
+Record = dict[str, Any]
+Outcomes = Mapping[Figure, Outcome]
+TIMES = {
+    "first_token_s": ("first", "first token"),
+    "per_token_s": ("per_token", "token after it"),
+    "between_tokens_s": ("between", "between tokens"),
+    "end_to_end_s": ("end_to_end", "whole request"),
+}
+"""Times of requests by JSON's keys: the field of an outcome, and words."""
+RATES = ("tokens_per_s", "prompt_tokens_per_s", "requests_per_s")
+OVER_TIME = ("running", "waiting", "most_running", "most_waiting", "preemptions")
+KEYS = ("metric", "mean", "p50", "p90", "p99")
+FIGURES = ("floor", "expected", "low", "high")
+
+
+def load_report(server: LoadedServer, inputs: Record) -> Report:
+    """The report: first tokens, tokens after them and rates, the queue, the cache, and targets."""
+    question, outcomes = server.question, {name: server.outcome(name) for name in server.figures}
+    totals = _totals(server, outcomes)
+    usual = outcomes[server.usual]
+    rows = [
+        {"metric": key, **getattr(usual, name)._asdict()} for key, (name, _) in TIMES.items()
+    ]
+    return Report(
+        command="predict",
+        model={"name": question.model.name, "source": question.model.source},
+        inputs=inputs,
+        convention=_convention(server),
+        totals=totals,
+        rows=rows,
+        tables=LateTables(lambda: _tables(server, outcomes, totals)),
+        notes=tuple(_notes(server, totals)),
+        keys=KEYS,
+        title=title(question),
+        headline=_headline(server, totals),
+        not_modelled=("The client, the network, and the time to write tokens as text.",),
+    )
+
+
+def _figures(outcomes: Outcomes, name: str, part: str = "") -> Record:
+    """A figure of each outcome, by JSON's keys; low and high ends of a rate change places."""
+    values = {}
+    for figure in FIGURES:
+        outcome = outcomes.get(figure)
+        value = None if outcome is None else getattr(outcome, name)
+        values[figure] = getattr(value, part) if part and value is not None else value
+    if name in RATES:
+        values["low"], values["high"] = values["high"], values["low"]
+    return values
+
+
+def _totals(server: LoadedServer, outcomes: Outcomes) -> Record:
+    question, usual = server.question, outcomes[server.usual]
+    memory = question.memory()
+    capacity = server.capacity(server.usual) if server.load.rate else None
+    requests = server.load.requests
+    return {
+        "time_s": _figures(outcomes, "seconds"),
+        "tokens": sum(request.new for request in requests),
+        **{name: _figures(outcomes, name) for name in RATES},
+        **{key: _figures(outcomes, name, "mean") for key, (name, _) in TIMES.items()},
+        "percentiles": {
+            f"p{p}": {key: _figures(outcomes, name, f"p{p}") for key, (name, _) in TIMES.items()}
+            for p in PERCENTILES
+        },
+        **{name: getattr(usual, name) for name in OVER_TIME},
+        "cache": usual.pages,
+        "most_cache": usual.most_pages,
+        "cache_tokens": int(server.replicas.room.pages * server.replicas.room.page),
+        "capacity_requests_per_s": capacity,
+        "saturated": None if capacity is None else (server.load.rate or 0.0) >= capacity,
+        "targets": _targets(server, outcomes),
+        "devices": question.plan.devices,
+        "fits": True,
+        "verdict": verdict_of(memory, memory.answer()),
+    }
+
+
+def _targets(server: LoadedServer, outcomes: Outcomes) -> Record | None:
+    targets = server.targets
+    if targets.first_s is None and targets.token_s is None:
+        return None
+    goodput = _figures(outcomes, "goodput")
+    goodput["low"], goodput["high"] = goodput["high"], goodput["low"]
+    return {
+        "first_token_s": targets.first_s,
+        "per_token_s": targets.token_s,
+        "percentile": targets.percentile,
+        "goodput_per_s": goodput,
+        "met": targets.met_by(outcomes[server.usual]),
+    }
+
+
+def _convention(server: LoadedServer) -> str:
+    of = "expected" if server.is_known else f"at the limit of the device's peaks ({why_limit(server.question, {})})"
+    return (
+        f"Simulated: {len(server.load.requests):,} requests, each pass with the sequences that the scheduler of "
+        f"{server.question.engine_title} puts into it and the seconds of its kernels, {of}; all requests count, "
+        "the first and the last too."
+    )
+
+
+def _headline(server: LoadedServer, totals: Record) -> str:
+    figure = server.usual
+    first, token = totals["first_token_s"], totals["per_token_s"]
+    p90 = totals["percentiles"]["p90"]["first_token_s"][figure]
+    rate = totals["tokens_per_s"][figure]
+    at = "" if server.is_known else "at best "
+    text = (
+        f"{_arrivals(server)}: {at}first token after {duration(first[figure])}{_range(first)} in the mean, "
+        f"{duration(p90)} at 90%; then {duration(token[figure])} a token; {to_four(rate):,} tokens/s"
+    )
+    if totals["saturated"]:
+        text += f". Too many: it can take {three_figures(totals['capacity_requests_per_s'])} requests a second"
+    return text
+
+
+def _range(record: Record) -> str:
+    if record["low"] is None:
+        return ""
+    return f" ({duration(record['low'])} to {duration(record['high'])})"
+
+
+def _arrivals(server: LoadedServer) -> str:
+    """`4 requests/s`, `64 in flight`, `3,000 requests at once`."""
+    load = server.load
+    if load.rate is not None:
+        return f"{three_figures(load.rate)} requests/s"
+    if load.concurrency is not None:
+        return f"{load.concurrency:,} in flight"
+    return f"{len(load.requests):,} requests at once"
+
+
+def _tables(server: LoadedServer, outcomes: Outcomes, totals: Record) -> Iterator[Table]:
+    usual = outcomes[server.usual]
+    columns = [Column("what", "seconds of a request"), Column("mean", "mean", "seconds")]
+    columns += [Column(f"p{p}", f"{p}%", "seconds") for p in PERCENTILES]
+    known = server.is_known
+    if known:
+        columns += [Column(name, f"{name} mean", "seconds", minor=True) for name in ("low", "high")]
+    records = []
+    for name, words in TIMES.values():
+        spread: Spread = getattr(usual, name)
+        ends = {end: getattr(outcomes[end], name).mean for end in ("low", "high") if known}
+        records.append({"what": words, **spread._asdict(), **ends})
+    yield Table("times", columns, records)
+    figures = [Column("what", "over the run"), Column("value", "", unit_key="unit")]
+    yield Table("load", figures, list(_lines(server, totals)))
+
+
+def _lines(server: LoadedServer, totals: Record) -> Iterator[Record]:
+    def line(what: str, value: Any, unit: str = "number") -> Record:
+        return {"what": what, "value": value, "unit": unit}
+
+    figure = server.usual
+    yield line("tokens/s", to_four(totals["tokens_per_s"][figure]))
+    yield line("prompt tokens/s", to_four(totals["prompt_tokens_per_s"][figure]))
+    yield line("requests/s", to_four(totals["requests_per_s"][figure]))
+    if totals["capacity_requests_per_s"] is not None:
+        yield line("requests/s that it can take", to_four(totals["capacity_requests_per_s"]))
+    yield line("sequences that run", f"{totals['running']:,.1f}, at most {totals['most_running']:,}", "text")
+    yield line("requests that wait", f"{totals['waiting']:,.1f}, at most {totals['most_waiting']:,}", "text")
+    yield line("cache in use", f"{totals['cache']:.0%}, at most {totals['most_cache']:.0%}", "text")
+    yield line("preemptions", totals["preemptions"])
+    if totals["targets"] is not None:
+        yield line("requests/s within targets", to_four(totals["targets"]["goodput_per_s"][figure]))
+
+
+def _notes(server: LoadedServer, totals: Record) -> Iterator[str]:
+    load, targets = server.load, totals["targets"]
+    if load.rate is None and load.concurrency is None:
+        yield "All requests come at once: the mean of first tokens is that of a queue that empties."
+    if totals["preemptions"]:
+        yield f"{totals['preemptions']:,} times the cache was full, and a sequence was computed anew later."
+    if targets is not None and not targets["met"]:
+        good = targets["goodput_per_s"][server.usual]
+        rate = totals["requests_per_s"][server.usual]
+        yield f"Targets hold for {good / rate:.0%} of requests, not for {targets['percentile']:g}%."

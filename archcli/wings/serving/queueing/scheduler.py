@@ -1,0 +1,57 @@
+"""Scheduler: the facts of an engine by which its server fills a pass and admits requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Literal, NamedTuple
+
+Reserves = Literal["prompt", "share", "all"]
+"""What must be free to admit a request: its prompt, a share of the tokens to come, or all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """How an engine fills a pass.
+
+    pass_tokens: the most of a pass; None is any number. max_sequences: the most that run at once.
+    mixes: prompts run in one pass with the tokens of other sequences, which come first; else alone, before
+    them. cuts: a prompt may be cut to fill a pass. reserves: what must be free to admit a request.
+    share: of `share`, the part of the tokens to come at first, the least, and the steps between both.
+    ahead: tokens for which there is room in each sequence that is left after one gave way.
+    watermark: part of the cache that is left free when a request is admitted.
+    """
+
+    pass_tokens: int | None = None
+    max_sequences: int | None = None
+    mixes: bool = True
+    cuts: bool = True
+    reserves: Reserves = "prompt"
+    share: tuple[float, float, int] = (1.0, 1.0, 1)
+    ahead: int = 1
+    watermark: float = 0.0
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any], **sizes: Any) -> Scheduler | None:
+        """The scheduler that an engine's YAML states; None where nobody read it."""
+        stated = facts.get("scheduler")
+        if stated is None:
+            return None
+        known = {name: tuple(value) if name == "share" else value for name, value in stated.items()}
+        return cls(**{"mixes": facts.get("mixes_prompts", False), **known, **sizes})
+
+
+class CacheRoom(NamedTuple):
+    """A replica's cache in pages of `page` tokens, with as many `fixed` pages for each sequence.
+
+    A recurrent state, or what a window holds at the shortest length asked for, is fixed.
+    """
+
+    pages: float = inf
+    page: int = 1
+    fixed: float = 0.0
+
+    def of(self, tokens: int) -> float:
+        """Pages of a sequence of so many tokens."""
+        return self.fixed + -(-tokens // self.page)

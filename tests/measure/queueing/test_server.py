@@ -69,7 +69,7 @@ def test_poisson_arrivals_and_equal_services_wait_as_long_as_pollaczek_and_khinc
 @pytest.mark.parametrize("load", [0.3, 0.6])
 def test_exponential_services_stay_as_long_as_m_m_1_says(load):
     """M/M/1: a request is there for S / (1 - rho) in the mean; services are prompts of exponential length."""
-    draws, at, requests = Random(3), 0.0, []
+    draws, at, requests = Random(3), 0.0, []  # noqa: S311
     for _ in range(60_000):
         requests.append(Request(at, max(1, round(draws.expovariate(1e-4))), 1))
         at += draws.expovariate(load)
@@ -106,7 +106,7 @@ def test_every_run_keeps_the_law_of_little_and_gives_everything_back(name, seed)
     assert server._context == 0
 
 
-def one_by_one(requests, scheduler, times, room):
+def one_by_one(requests, scheduler, times, room):  # noqa: C901
     """Times of first and last tokens by one pass after the other, with a list of plain dicts.
 
     Tokens of running sequences first, then prompts in order; without a page the last gives way.
@@ -121,9 +121,7 @@ def one_by_one(requests, scheduler, times, room):
         gave_way = False
 
         def needed():
-            return sum(
-                pages(it["cached"] + 1) if it["decodes"] else pages(it["target"]) for it in running
-            )
+            return sum(pages(it["cached"] + 1) if it["decodes"] else pages(it["target"]) for it in running)
 
         while any(it["decodes"] for it in running) and needed() > room.pages:
             last = next((it for it in reversed(running) if not it["decodes"]), None) or running[-1]

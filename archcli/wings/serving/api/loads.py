@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from archcli.api.asking.question import Option, count_option
+from archcli.errors import ArchError, Problem
 from archcli.modules.spec.values import AboveZero, Conversion, Interval, ZeroOrMore, refused
 from archcli.units import parse_decimal, parse_seconds
 from archcli.wings.serving.queueing.requests import Spread
@@ -75,19 +76,21 @@ class LoadOptions:
         Spread | None, Option("Prompts and outputs: all alike, 1 to twice the mean, or lognormal.", rare=True)
     ] = None
     max_sequences: Annotated[
-        AboveZero | None, count_option("Sequences that a replica runs at once. [default: the engine's]", rare=True)
+        AboveZero | None,
+        count_option("Sequences that a replica runs at once. [default: the engine's]", rare=True),
     ] = None
     seed: Annotated[ZeroOrMore | None, Option("Of random arrivals and lengths. [default: 0]", rare=True)] = (
         None
     )
-    prefix: Annotated[
-        AboveZero | None, count_option("Tokens with which prompts begin alike.", rare=True)
-    ] = None
+    prefix: Annotated[AboveZero | None, count_option("Tokens with which prompts begin alike.", rare=True)] = (
+        None
+    )
     hit: Annotated[
         Share | None, Option("Share of requests that find the prefix cached. [default: 1]", rare=True)
     ] = None
     ttft: Annotated[
-        Time | None, Option("Time to first token that must hold: 1s.", metavar="TIME", reads="text", rare=True)
+        Time | None,
+        Option("Time to first token that must hold: 1s.", metavar="TIME", reads="text", rare=True),
     ] = None
     tpot: Annotated[
         Time | None, Option("Time per token that must hold: 30ms.", metavar="TIME", reads="text", rare=True)
@@ -185,7 +188,9 @@ def _problems(options: Any) -> Iterator[Problem]:
         yield Problem("--hit is of a prefix", "state its tokens: --prefix 2000")
     if options.burstiness is not None and not (options.rate or options.seeks_rate):
         yield Problem("--burstiness is of a rate", "state it: --rate 4/s")
-    drawn = [name for name in ("lengths", "seed", "prefix", "burstiness") if getattr(options, name) is not None]
+    drawn = [
+        name for name in ("lengths", "seed", "prefix", "burstiness") if getattr(options, name) is not None
+    ]
     if options.trace is not None and drawn:
         yield Problem(f"--{drawn[0]} is of requests that are drawn, and --trace states them", "leave one out")
     if options.percentile is not None and options.ttft is None and options.tpot is None:

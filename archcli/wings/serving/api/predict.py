@@ -153,9 +153,7 @@ OF_REFERENCE = "The pass of the reference model is not timed."
 
 
 @dataclass(frozen=True)
-class PredictOptions(
-    LoadOptions, NetworkOptions, OffloadOptions, PlanOptions, MediaOptions, TrainerOptions
-):
+class PredictOptions(LoadOptions, NetworkOptions, OffloadOptions, PlanOptions, MediaOptions, TrainerOptions):
     """Options of `archcli predict`; None for one left out."""
 
     model: ModelLike

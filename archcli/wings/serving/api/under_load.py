@@ -36,9 +36,10 @@ def predict_load(
     """
     check_prediction(question)
     server = loaded_server(question, options)
-    if options.fit == "devices":
-        assert options.rate is not None  # checked by its options
-        best = fewest(server, options.rate, lambda plan: loaded_server(ask(**_of_plan(server, plan)), options))
+    if options.fit == "devices" and options.rate is not None:
+        best = fewest(
+            server, options.rate, lambda plan: loaded_server(ask(**_of_plan(server, plan)), options)
+        )
         server = loaded_server(ask(**_of_plan(server, best.plan)), options)
     if options.seeks_rate:
         rate = highest_rate(server, server.usual)
@@ -75,12 +76,13 @@ def loaded_server(question: PredictQuestion, options: PredictOptions) -> LoadedS
     """The server of a question under the load of its options."""
     engine, groups = question.settings.engine or NO_ENGINE, question.plan.dp_attention
     chunk, most = question.options.chunk or engine.chunk, options.max_sequences or engine.max_sequences
+    facts = load_engine(engine.name)
     scheduler = Scheduler.of(
-        load_engine(engine.name),
+        facts,
         pass_tokens=chunk and chunk * groups,
         max_sequences=most and most * groups,
     )
     if scheduler is None:
         raise ArchError(f"how {engine.title} admits requests is not known", "--engine vllm, sglang or trtllm")
     load = options.load(int(question.settings.tokens(question.model)), question.options.new)
-    return LoadedServer(question, load, scheduler, options.targets)
+    return LoadedServer(question, load, scheduler, options.targets, facts.get("loads", {}))

@@ -33,7 +33,9 @@ def read_trace(path: Path, rate: float | None = None) -> tuple[Request, ...]:
     """
     rows = list(_rows(path))
     if not rows:
-        raise ArchError(f"{path} has no requests", "a heading such as arrival_s,prompt,new and lines of numbers")
+        raise ArchError(
+            f"{path} has no requests", "a heading such as arrival_s,prompt,new and lines of numbers"
+        )
     begin = min(at for at, _, _ in rows)
     requests = sorted(Request(at - begin, prompt, new) for at, prompt, new in rows)
     span = requests[-1].arrival_s
@@ -76,7 +78,9 @@ def _tokens(record: Mapping[str, Any], names: tuple[str, ...], place: str) -> in
     except (TypeError, ValueError):
         tokens = 0
     if tokens < 1:
-        raise ArchError(f"{place}: {name} is {record[name]!r}, not a number of tokens above 0", "mend the line")
+        raise ArchError(
+            f"{place}: {name} is {record[name]!r}, not a number of tokens above 0", "mend the line"
+        )
     return tokens
 
 

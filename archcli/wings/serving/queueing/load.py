@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from archcli.wings.serving.predict.answers.question import PredictQuestion
 from archcli.wings.serving.predict.live import TOKEN
 from archcli.wings.serving.predict.times import Seconds
-from archcli.wings.serving.queueing.outcome import Outcome, Replicas, Targets
+from archcli.wings.serving.queueing.outcome import NO_TARGETS, Outcome, Replicas, Targets
 from archcli.wings.serving.queueing.pass_times import Figure, PredictedPasses
 from archcli.wings.serving.queueing.requests import Request
 from archcli.wings.serving.queueing.room import Lengths, cache_room
@@ -38,42 +39,18 @@ class Load(NamedTuple):
         return self._replace(requests=tuple(requests), rate=rate)
 
 
-ONE_SECOND = Seconds(0.0, 1.0, 1.0, 1.0, is_calibrated=True)
-ROUNDS = 5
-"""Requests of each place of a server that is kept full."""
-
-
-class Load(NamedTuple):
-    """Requests in the order of their arrival, and the most in flight; None is any number.
-
-    `is_paced`: they come at a rate of their own.
-    """
-
-    requests: tuple[Request, ...]
-    concurrency: int | None = None
-    is_paced: bool = False
-
-    @property
-    def rate(self) -> float:
-        """Requests a second that arrive."""
-        span = self.requests[-1].arrival_s - self.requests[0].arrival_s
-        return (len(self.requests) - 1) / span if span else 0.0
-
-    def paced(self, rate: float) -> Load:
-        """The same requests, as far apart as makes so many a second."""
-        factor = self.rate / rate
-        requests = (request._replace(arrival_s=factor * request.arrival_s) for request in self.requests)
-        return self._replace(requests=tuple(requests))
-
-
 @dataclass
 class LoadedServer:
-    """The server of a question under a load, with the scheduler of its engine."""
+    """The server of a question under a load, with the scheduler of its engine.
+
+    `ranges` are those that held 80% of measured over expected: of a first token, a token, and the rate.
+    """
 
     question: PredictQuestion
     load: Load
     scheduler: Scheduler
-    targets: Targets = field(default_factory=Targets)
+    targets: Targets = NO_TARGETS
+    ranges: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @cached_property
     def replicas(self) -> Replicas:
@@ -102,7 +79,7 @@ class LoadedServer:
     @property
     def figures(self) -> tuple[Figure, ...]:
         """The figures that are known."""
-        return ("floor", "low", "expected", "high") if self.is_known else ("floor",)
+        return ("floor", "expected") if self.is_known else ("floor",)
 
     @property
     def usual(self) -> Figure:
@@ -110,12 +87,11 @@ class LoadedServer:
         return "expected" if self.is_known else "floor"
 
     def times(self, figure: Figure) -> PredictedPasses:
-        """Passes by a figure. The range of live servers is that of a token beside others."""
+        """Passes by a figure: of live servers as long as a token takes beside others."""
         live = self.question.engine.live
         if figure == "floor" or live is None:
             return self.passes.by(figure, 1.0)
-        factor = live.of_kernels(ONE_SECOND, TOKEN, "several")
-        return self.passes.by("expected", getattr(factor, figure))
+        return self.passes.by(figure, live.of_kernels(ONE_SECOND, TOKEN, "several").expected)
 
     def outcome(self, figure: Figure, load: Load | None = None) -> Outcome:
         """What the load brings, or another one of the same requests."""

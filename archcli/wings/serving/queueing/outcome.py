@@ -104,6 +104,9 @@ class Targets(NamedTuple):
         return outcome.goodput >= self.percentile / 100 * outcome.requests_per_s
 
 
+NO_TARGETS = Targets()
+
+
 def _token_s(served: Served) -> float:
     """Seconds of a token after the first."""
     return (served.end_s - served.first_s) / max(1, served.request.new - 1)
@@ -129,7 +132,7 @@ class Replicas:
         requests: Sequence[Request],
         times: PassTimes,
         concurrency: int | None = None,
-        targets: Targets = Targets(),
+        targets: Targets = NO_TARGETS,
     ) -> Outcome:
         """What requests see whose passes take such times. Raises ArchError for one too long for the cache.
 

@@ -11,10 +11,9 @@ Each term is a predicted pass or the difference of two. Sizes between those of a
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, takewhile
-from math import fsum
+from math import fsum, log
 from typing import Literal, NamedTuple, get_args
 
 from archcli.wings.serving.memory.settings import MemorySettings
@@ -23,19 +22,10 @@ from archcli.wings.serving.predict.prediction import Prediction, predict_pass
 from archcli.wings.serving.predict.serving import OF_SEQUENCES
 from archcli.wings.serving.queueing.server import Piece
 
-LARGEST = 1 << 26
-
-
-def sizes() -> Iterator[int]:
-    """Sizes of the grid: 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on."""
-    yield 1
-    for power in count(1):
-        yield from (2**power, 3 * 2 ** (power - 1))
-
-
-SIZES = (*takewhile(lambda size: size <= LARGEST, sizes()),)
-ROUND_NUMBERS = (0, *SIZES[2 * 8 - 1 :])
-"""Tokens of the grid that stand before a pass: 0, then from 256 on."""
+SIZES = tuple(2**power for power in range(27))
+"""Sequences and tokens of predicted passes."""
+BEFORE = (0, *SIZES[8::2])
+"""Tokens before a piece of a prompt: its attention grows with them on a line, and as a power of its own."""
 
 
 class Parts(NamedTuple):
@@ -45,18 +35,24 @@ class Parts(NamedTuple):
     of_tokens: float
 
 
-def between(grid: Sequence[int], size: float, value: Callable[[int], float]) -> float:
-    """The value at a size, linear between those of the grid on both sides."""
+def between(
+    grid: Sequence[int], size: float, value: Callable[[int], float], *, as_power: bool = False
+) -> float:
+    """The value at a size, between those of the grid on both sides: on a line, or as a power of the size."""
     index = bisect_left(grid, size)
     high = grid[index]
     if high == size or not index:
         return value(high)
     low = grid[index - 1]
+    at_low, at_high = value(low), value(high)
+    if as_power and at_low > 0 and at_high > 0:
+        share = log(size / low) / log(high / low)
+        return float(at_low ** (1 - share) * at_high**share)
     share = (size - low) / (high - low)
-    return (1 - share) * value(low) + share * value(high)
+    return (1 - share) * at_low + share * at_high
 
 
-Figure = Literal["floor", "low", "expected", "high"]
+Figure = Literal["floor", "expected"]
 FIGURES: tuple[Figure, ...] = get_args(Figure)
 
 
@@ -97,20 +93,21 @@ class PredictedPasses:
         return between(SIZES, of_group, lambda size: self._of("prefill", 1, size, 0).of_tokens)
 
     def _attention_s(self, piece: Piece, *, is_first: bool) -> float:
-        """Attention of a piece; of one behind others in a pass, what a further sequence adds."""
+        """Attention of a piece; one behind others in a pass is launched with them."""
 
-        def of(past: int, tokens: int) -> float:
-            alone = self._of("prefill", 1, tokens, past).of_sequences
-            more = 0.0 if is_first else self._of("prefill", 2, tokens, past).of_sequences - alone
-            return alone if is_first else more / self.question.plan.dp_attention
+        def behind(past: int) -> float:
+            def of(tokens: int) -> float:
+                return self._of("prefill", 1, tokens, past).of_sequences
 
-        return between(
-            ROUND_NUMBERS,
-            piece.past,
-            lambda past: between(SIZES, piece.tokens, lambda tokens: of(past, tokens)),
-        )
+            return between(SIZES, piece.tokens, of, as_power=True)
 
-    def _of(self, phase: str, batch: int, tokens: int, past: int) -> Parts:
+        seconds = between(BEFORE, piece.past, behind)
+        if is_first:
+            return seconds
+        launched = self._of("prefill", 1, 1, 0).of_sequences
+        return max(0.0, seconds - launched) / self.question.plan.dp_attention
+
+    def _of(self, phase: Literal["prefill", "decode"], batch: int, tokens: int, past: int) -> Parts:
         key = phase, batch, tokens, past
         if key not in self._known:
             question = self.question
@@ -127,7 +124,5 @@ class PredictedPasses:
 
 
 def _parts(prediction: Prediction, figure: Figure) -> Parts:
-    in_rows = fsum(
-        getattr(row.seconds, figure) for row in prediction.rows if row.op_class in OF_SEQUENCES
-    )
+    in_rows = fsum(getattr(row.seconds, figure) for row in prediction.rows if row.op_class in OF_SEQUENCES)
     return Parts(in_rows, getattr(prediction.seconds, figure) - in_rows)

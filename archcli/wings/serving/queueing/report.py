@@ -26,7 +26,8 @@ TIMES = {
 RATES = ("tokens_per_s", "prompt_tokens_per_s", "requests_per_s")
 OVER_TIME = ("running", "waiting", "most_running", "most_waiting", "preemptions")
 KEYS = ("metric", "mean", "p50", "p90", "p99")
-FIGURES = ("floor", "expected", "low", "high")
+RANGED = {"first": "first", "per_token": "token", **dict.fromkeys(RATES, "rate")}
+"""Figures whose range was measured, and its name in an engine's `loads`."""
 
 
 def load_report(server: LoadedServer, inputs: Record) -> Report:
@@ -34,9 +35,7 @@ def load_report(server: LoadedServer, inputs: Record) -> Report:
     question, outcomes = server.question, {name: server.outcome(name) for name in server.figures}
     totals = _totals(server, outcomes)
     usual = outcomes[server.usual]
-    rows = [
-        {"metric": key, **getattr(usual, name)._asdict()} for key, (name, _) in TIMES.items()
-    ]
+    rows = [{"metric": key, **getattr(usual, name)._asdict()} for key, (name, _) in TIMES.items()]
     return Report(
         command="predict",
         model={"name": question.model.name, "source": question.model.source},
@@ -53,16 +52,19 @@ def load_report(server: LoadedServer, inputs: Record) -> Report:
     )
 
 
-def _figures(outcomes: Outcomes, name: str, part: str = "") -> Record:
-    """A figure of each outcome, by JSON's keys; low and high ends of a rate change places."""
-    values = {}
-    for figure in FIGURES:
-        outcome = outcomes.get(figure)
-        value = None if outcome is None else getattr(outcome, name)
-        values[figure] = getattr(value, part) if part and value is not None else value
-    if name in RATES:
-        values["low"], values["high"] = values["high"], values["low"]
-    return values
+def _figures(server: LoadedServer, outcomes: Outcomes, name: str, part: str = "") -> Record:
+    """A figure of each outcome by JSON's keys, of means and rates with the range that is known."""
+    known = {figure: getattr(outcome, name) for figure, outcome in outcomes.items()}
+    if part:
+        known = {figure: getattr(spread, part) for figure, spread in known.items()}
+    floor, expected = known["floor"], known.get("expected")
+    span = server.ranges.get(RANGED.get(name, "")) if part in {"", "mean"} else None
+    low = high = None
+    if span is not None and expected is not None:
+        is_rate = name in RATES
+        low, high = span["low"] * expected, span["high"] * expected
+        low, high = (low, min(high, floor)) if is_rate else (max(low, floor), high)
+    return {"floor": floor, "expected": expected, "low": low, "high": high}
 
 
 def _totals(server: LoadedServer, outcomes: Outcomes) -> Record:
@@ -71,12 +73,12 @@ def _totals(server: LoadedServer, outcomes: Outcomes) -> Record:
     capacity = server.capacity(server.usual) if server.load.rate else None
     requests = server.load.requests
     return {
-        "time_s": _figures(outcomes, "seconds"),
+        "time_s": _figures(server, outcomes, "seconds"),
         "tokens": sum(request.new for request in requests),
-        **{name: _figures(outcomes, name) for name in RATES},
-        **{key: _figures(outcomes, name, "mean") for key, (name, _) in TIMES.items()},
+        **{name: _figures(server, outcomes, name) for name in RATES},
+        **{key: _figures(server, outcomes, name, "mean") for key, (name, _) in TIMES.items()},
         "percentiles": {
-            f"p{p}": {key: _figures(outcomes, name, f"p{p}") for key, (name, _) in TIMES.items()}
+            f"p{p}": {key: _figures(server, outcomes, name, f"p{p}") for key, (name, _) in TIMES.items()}
             for p in PERCENTILES
         },
         **{name: getattr(usual, name) for name in OVER_TIME},
@@ -96,8 +98,7 @@ def _targets(server: LoadedServer, outcomes: Outcomes) -> Record | None:
     targets = server.targets
     if targets.first_s is None and targets.token_s is None:
         return None
-    goodput = _figures(outcomes, "goodput")
-    goodput["low"], goodput["high"] = goodput["high"], goodput["low"]
+    goodput = {figure: outcome.goodput for figure, outcome in outcomes.items()}
     return {
         "first_token_s": targets.first_s,
         "per_token_s": targets.token_s,
@@ -108,12 +109,22 @@ def _targets(server: LoadedServer, outcomes: Outcomes) -> Record | None:
 
 
 def _convention(server: LoadedServer) -> str:
-    of = "expected" if server.is_known else f"at the limit of the device's peaks ({why_limit(server.question, {})})"
-    return (
-        f"Simulated: {len(server.load.requests):,} requests, each pass with the sequences that the scheduler of "
-        f"{server.question.engine_title} puts into it and the seconds of its kernels, {of}; all requests count, "
-        "the first and the last too."
+    of = (
+        "expected"
+        if server.is_known
+        else f"at the limit of the device's peaks ({why_limit(server.question, {})})"
     )
+    return (
+        f"Simulated: {len(server.load.requests):,} requests, each pass with the sequences that the scheduler "
+        f"of {server.question.engine_title} puts into it, and the seconds of its kernels, {of}; all requests "
+        f"count, the first and the last too.{_of_ranges(server)}"
+    )
+
+
+def _of_ranges(server: LoadedServer) -> str:
+    if not (server.is_known and server.ranges):
+        return ""
+    return " low to high: a range that held 80% of measured loads of this engine."
 
 
 def _headline(server: LoadedServer, totals: Record) -> str:
@@ -127,7 +138,9 @@ def _headline(server: LoadedServer, totals: Record) -> str:
         f"{duration(p90)} at 90%; then {duration(token[figure])} a token; {to_four(rate):,} tokens/s"
     )
     if totals["saturated"]:
-        text += f". Too many: it can take {three_figures(totals['capacity_requests_per_s'])} requests a second"
+        text += (
+            f". Too many: it can take {three_figures(totals['capacity_requests_per_s'])} requests a second"
+        )
     return text
 
 
@@ -151,13 +164,13 @@ def _tables(server: LoadedServer, outcomes: Outcomes, totals: Record) -> Iterato
     usual = outcomes[server.usual]
     columns = [Column("what", "seconds of a request"), Column("mean", "mean", "seconds")]
     columns += [Column(f"p{p}", f"{p}%", "seconds") for p in PERCENTILES]
-    known = server.is_known
-    if known:
+    ranged = server.is_known and server.ranges
+    if ranged:
         columns += [Column(name, f"{name} mean", "seconds", minor=True) for name in ("low", "high")]
     records = []
-    for name, words in TIMES.values():
+    for key, (name, words) in TIMES.items():
         spread: Spread = getattr(usual, name)
-        ends = {end: getattr(outcomes[end], name).mean for end in ("low", "high") if known}
+        ends = {end: totals[key][end] for end in ("low", "high")}
         records.append({"what": words, **spread._asdict(), **ends})
     yield Table("times", columns, records)
     figures = [Column("what", "over the run"), Column("value", "", unit_key="unit")]

@@ -1,4 +1,4 @@
-"""Requests of a simulated load: when each arrives, how long its prompt is, and how many tokens it asks for."""
+"""Requests of a simulated load: when each arrives, its prompt, and the tokens it asks for."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Request(NamedTuple):
 class Workload:
     """Requests drawn by a seed.
 
-    requests: how many. rate: a second; None is all at once. burstiness: the shape of gamma-distributed intervals, 1 for Poisson arrivals.
+    requests: how many. rate: a second; None is all at once. burstiness: the shape of gamma-distributed
+    intervals, 1 for Poisson arrivals.
     prompt, new: mean tokens; lognormal lengths have `variation` times their mean as standard deviation.
     prefix: tokens that prompts begin with, of which a share `hit` of requests finds them cached.
     """
@@ -77,7 +78,7 @@ class Workload:
 
 
 class Clients:
-    """Requests as clients send them: each at its time, and of `concurrency` in flight none before one ends."""
+    """Requests as clients send them: each at its time, of `concurrency` in flight when one ends."""
 
     def __init__(self, requests: Sequence[Request], concurrency: int | None = None) -> None:
         self._left = iter(requests)

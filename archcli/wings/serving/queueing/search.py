@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from math import ceil, inf
+from math import ceil
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError

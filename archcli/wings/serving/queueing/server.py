@@ -354,5 +354,6 @@ class Server:
 def too_long(request: Request, room: CacheRoom) -> ArchError:
     """The error of a request whose tokens are more than the cache holds."""
     tokens = request.prompt + request.new
-    what = f"a request of {tokens:,} tokens does not fit into the cache, which holds {int(room.pages * room.page):,}"
+    holds = int(room.pages * room.page)
+    what = f"a request of {tokens:,} tokens does not fit into the cache, which holds {holds:,}"
     return ArchError(what, "shorter prompts or outputs, more devices, or --kv-dtype fp8")

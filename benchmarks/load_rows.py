@@ -17,12 +17,13 @@ import re
 from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from statistics import mean, median
 
 from archcli.errors import ArchError
 from archcli.load import load
+from archcli.wings.serving.api.loaded.answer import loaded_server
 from archcli.wings.serving.api.predict import PredictOptions, predict_question
-from archcli.wings.serving.api.under_load import loaded_server
 from archcli.wings.serving.devices.engines import engine_file
 from archcli.wings.serving.queueing.outcome import percentile
 
@@ -38,7 +39,7 @@ OLD = re.compile(r"V0 engine|no size given|speculat|draft")
 SEQUENCES = re.compile(r"max_num_seqs (\d+)|max_running_requests (\d+)")
 CHUNK = re.compile(r"max_num_batched_tokens (\d+)")
 BEGIN = "# made by benchmarks/load_rows.py --write\n"
-LEAST = 20
+LEAST, SEED = 20, 7
 """Rows of an engine by which a range is known."""
 
 
@@ -148,6 +149,7 @@ def main():
     with options.out.open("w") as file:
         writer = csv.DictWriter(file, names)
         writer.writeheader()
+        Random(SEED).shuffle(rows)  # noqa: S311 - so that a part of them is a sample
         for record in ratio_records(rows[:: options.every]):
             writer.writerow(record)
             file.flush()

@@ -72,7 +72,9 @@ WRITING = {"write_text", "write_bytes", "mkdir", "makedirs", "unlink", "rmtree",
 WINGS = "archcli.wings"
 ROOMS_OF_WINGS = {
     **dict.fromkeys(("devices", "families", "huggingface"), "load"),
-    **dict.fromkeys(("anatomy", "memory", "predict", "profile", "scale", "symbolic", "weights"), "measure"),
+    **dict.fromkeys(
+        ("anatomy", "memory", "predict", "profile", "queueing", "scale", "symbolic", "weights"), "measure"
+    ),
     **dict.fromkeys(("drawn", "recorded"), "recording"),
     "line": "commands",
     **dict.fromkeys(("picture", "pictures", "report"), "render"),

@@ -8,7 +8,7 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.wings.serving.queueing.outcome import Replicas, Targets
-from archcli.wings.serving.queueing.requests import Clients, Request, Workload
+from archcli.wings.serving.queueing.requests import Clients, LoadRequest, Workload
 from archcli.wings.serving.queueing.scheduler import CacheRoom, Scheduler
 from archcli.wings.serving.queueing.server import Server
 
@@ -48,13 +48,13 @@ def waits(server, service):
 
 def test_deterministic_arrivals_below_capacity_never_wait():
     """D/D/1: a request of 2 s each 3 s waits for nothing."""
-    requests = [Request(3.0 * n, 10, 1) for n in range(50)]
+    requests = [LoadRequest(3.0 * n, 10, 1) for n in range(50)]
     assert max(waits(served(requests, ONE, Line(fixed=2.0)), 2.0)) == 0.0
 
 
 def test_deterministic_arrivals_beyond_capacity_wait_longer_and_longer():
     """D/D/1: a request of 3 s each 2 s waits a second more than the one before it."""
-    requests = [Request(2.0 * n, 10, 1) for n in range(50)]
+    requests = [LoadRequest(2.0 * n, 10, 1) for n in range(50)]
     assert waits(served(requests, ONE, Line(fixed=3.0)), 3.0) == pytest.approx([*range(50)])
 
 
@@ -71,7 +71,7 @@ def test_exponential_services_stay_as_long_as_m_m_1_says(load):
     """M/M/1: a request is there for S / (1 - rho) in the mean; services are prompts of exponential length."""
     draws, at, requests = Random(3), 0.0, []  # noqa: S311
     for _ in range(60_000):
-        requests.append(Request(at, max(1, round(draws.expovariate(1e-4))), 1))
+        requests.append(LoadRequest(at, max(1, round(draws.expovariate(1e-4))), 1))
         at += draws.expovariate(load)
     server = served(requests, Scheduler(max_sequences=1, reserves="prompt"), Line(of_token=1e-4))
     there = [it.end_s - it.request.arrival_s for it in server.ended]
@@ -106,68 +106,80 @@ def test_every_run_keeps_the_law_of_little_and_gives_everything_back(name, seed)
     assert server._context == 0
 
 
-def one_by_one(requests, scheduler, times, room):  # noqa: C901
-    """Times of first and last tokens by one pass after the other, with a list of plain dicts.
+class OneByOne:
+    """A server by one pass after the other, with lists of plain dicts.
 
     Tokens of running sequences first, then prompts in order; without a page the last gives way.
     """
-    now, waiting, running, done = 0.0, [dict(r._asdict(), made=0, cached=0) for r in requests], [], []
-    page = room.page
 
-    def pages(tokens):
-        return ceil(tokens / page)
+    def __init__(self, requests, scheduler, times, room):
+        self.now, self.running, self.done = 0.0, [], []
+        self.waiting = [dict(it._asdict(), made=0, cached=0) for it in requests]
+        self.scheduler, self.times, self.room = scheduler, times, room
 
-    while waiting or running:
+    def run(self):
+        """(arrival, prompt, new, first token, end) of each request."""
+        while self.waiting or self.running:
+            gave_way = self.make_room()
+            decoding = [it for it in self.running if it["decodes"]]
+            pieces = self.pieces(self.scheduler.pass_tokens - len(decoding), admits=not gave_way)
+            if self.running:
+                self.run_pass(decoding, pieces)
+            else:
+                self.now = max(self.now, min(it["arrival_s"] for it in self.waiting))
+        return sorted(self.done)
+
+    def pages(self):
+        """Pages of what runs, with the next token of each sequence that decodes."""
+        tokens = (it["cached"] + 1 if it["decodes"] else it["target"] for it in self.running)
+        return sum(ceil(number / self.room.page) for number in tokens)
+
+    def make_room(self):
         gave_way = False
-
-        def needed():
-            return sum(pages(it["cached"] + 1) if it["decodes"] else pages(it["target"]) for it in running)
-
-        while any(it["decodes"] for it in running) and needed() > room.pages:
-            last = next((it for it in reversed(running) if not it["decodes"]), None) or running[-1]
-            running.remove(last)
-            last["cached"] = 0
-            waiting.insert(0, last)
+        while any(it["decodes"] for it in self.running) and self.pages() > self.room.pages:
+            prompts = [it for it in self.running if not it["decodes"]]
+            last = (prompts or self.running)[-1]
+            self.running.remove(last)
+            self.waiting.insert(0, last)
             gave_way = True
-        decoding = [it for it in running if it["decodes"]]
-        budget, pieces = scheduler.pass_tokens - len(decoding), []
-        for it in running:
-            if not it["decodes"] and budget > 0:
-                tokens = min(it["target"] - it["cached"], budget)
-                pieces.append((it, tokens))
-                budget -= tokens
-        while not gave_way and waiting and budget > 0 and len(running) < scheduler.max_sequences:
-            it = waiting[0]
-            if it["arrival_s"] > now:
+        return gave_way
+
+    def pieces(self, budget, *, admits):
+        pieces = []
+
+        def take(it):
+            tokens = min(it["target"] - it["cached"], budget - sum(number for _, number in pieces))
+            pieces.extend([(it, tokens)] * (tokens > 0))
+            return tokens
+
+        for it in self.running:
+            if not it["decodes"]:
+                take(it)
+        while admits and self.waiting and len(self.running) < self.scheduler.max_sequences:
+            it = self.waiting[0]
+            it |= {"target": it["prompt"] + it["made"], "decodes": False, "cached": 0}
+            full = self.running and self.pages() + ceil(it["target"] / self.room.page) > self.room.pages
+            if it["arrival_s"] > self.now or full or take(it) <= 0:
                 break
-            target = it["prompt"] + it["made"]
-            if running and needed() + pages(target) > room.pages:
-                break
-            waiting.pop(0)
-            it |= {"target": target, "decodes": False, "cached": 0}
-            running.append(it)
-            tokens = min(target, budget)
-            pieces.append((it, tokens))
-            budget -= tokens
-        if not running:
-            now = max(now, min(it["arrival_s"] for it in waiting))
-            continue
+            self.running.append(self.waiting.pop(0))
+        return pieces
+
+    def run_pass(self, decoding, pieces):
         context = sum(it["cached"] for it in decoding) / len(decoding) if decoding else 0.0
-        count = sum(tokens for _, tokens in pieces)
-        now += times.tokens_s(len(decoding), context) + count * times.of_token
+        tokens = sum(number for _, number in pieces)
+        self.now += self.times.tokens_s(len(decoding), context) + tokens * self.times.of_token
         for it in decoding:
             it["cached"] += 1
             it["made"] += 1
-        for it, tokens in pieces:
-            it["cached"] += tokens
+        for it, number in pieces:
+            it["cached"] += number
             if it["cached"] == it["target"]:
                 it["made"] += 1
                 it["decodes"] = True
-                it.setdefault("first", now)
-        for it in [it for it in running if it["made"] == it["new"]]:
-            running.remove(it)
-            done.append((it["arrival_s"], it["prompt"], it["new"], it["first"], now))
-    return sorted(done)
+                it.setdefault("first", self.now)
+        for it in [it for it in self.running if it["made"] == it["new"]]:
+            self.running.remove(it)
+            self.done.append((it["arrival_s"], it["prompt"], it["new"], it["first"], self.now))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -177,10 +189,17 @@ def test_many_passes_at_a_step_are_those_one_by_one(seed, rate):
     requests, times = load(seed, rate), Line(0.01, 0.002, 1e-5)
     server = served(requests, Scheduler(64, 8), times, SMALL)
     found = sorted((*it.request[:3], it.first_s, it.end_s) for it in server.ended)
-    expected = one_by_one(requests, Scheduler(64, 8), times, SMALL)
+    expected = OneByOne(requests, Scheduler(64, 8), times, SMALL).run()
     assert [it[:3] for it in found] == [it[:3] for it in expected]
     for ours, theirs in zip(found, expected, strict=True):
         assert ours[3:] == pytest.approx(theirs[3:], rel=1e-9)
+
+
+def test_a_queue_by_hand():
+    """The queue of docs/load.md."""
+    server = served([LoadRequest(0.0, 600, 3)] * 3, Scheduler(1000, 8), Line(0.010, 20e-6))
+    assert sorted(it.first_s for it in server.ended) == pytest.approx([0.030, 0.05602, 0.05602])
+    assert sorted(it.end_s for it in server.ended) == pytest.approx([0.06608, 0.07612, 0.07612])
 
 
 def test_a_pass_has_no_more_tokens_than_its_budget():
@@ -192,32 +211,32 @@ def test_a_pass_has_no_more_tokens_than_its_budget():
             seen.append(sequences + sum(piece.tokens for piece in pieces))
             return 1.0
 
-    served([Request(0.0, 100, 5), Request(0.0, 100, 5)], Scheduler(64, 8), Watched(fixed=1.0))
+    served([LoadRequest(0.0, 100, 5), LoadRequest(0.0, 100, 5)], Scheduler(64, 8), Watched(fixed=1.0))
     assert seen[0] == 64
     assert max(seen) == 64
 
 
 def test_a_cached_prefix_is_not_computed_again():
     """Of a prompt of 100 tokens with 60 cached, 40 are."""
-    server = served([Request(0.0, 100, 1, 60)], Scheduler(), Line(of_token=1.0))
+    server = served([LoadRequest(0.0, 100, 1, 60)], Scheduler(), Line(of_token=1.0))
     assert server.ended[0].first_s == 40.0
 
 
 def test_a_request_longer_than_the_cache_is_an_error():
     """Nothing could ever serve it."""
     with pytest.raises(ArchError, match="does not fit into the cache"):
-        served([Request(0.0, 100, 5)], Scheduler(), Line(fixed=1.0), SMALL)
+        served([LoadRequest(0.0, 100, 5)], Scheduler(), Line(fixed=1.0), SMALL)
 
 
 def test_clients_send_the_next_request_when_one_ends():
     """Of six requests of 2 s, two in flight: pairs at 0, 2 and 4 s."""
-    server = served([Request(0.0, 1, 1)] * 6, Scheduler(max_sequences=2), Line(fixed=2.0), concurrency=2)
+    server = served([LoadRequest(0.0, 1, 1)] * 6, Scheduler(max_sequences=2), Line(fixed=2.0), concurrency=2)
     assert [it.request.arrival_s for it in server.ended] == [0, 0, 2, 2, 4, 4]
 
 
 def test_replicas_share_requests_in_turn():
     """Two replicas serve ten requests of a second each in five seconds."""
-    outcome = Replicas(ONE, ALL, 2).serve([Request(0.0, 1, 1)] * 10, Line(fixed=1.0))
+    outcome = Replicas(ONE, ALL, 2).serve([LoadRequest(0.0, 1, 1)] * 10, Line(fixed=1.0))
     assert outcome.seconds == 5.0
     assert outcome.requests_per_s == 2.0
 
@@ -235,7 +254,7 @@ def test_a_higher_rate_waits_no_less():
 def test_targets_count_requests_that_met_both():
     """Of four at once, served one after the other in a second each, two have a first token within 2 s."""
     outcome = Replicas(ONE, ALL).serve(
-        [Request(0.0, 1, 1)] * 4, Line(fixed=1.0), targets=Targets(2.0, None, 50)
+        [LoadRequest(0.0, 1, 1)] * 4, Line(fixed=1.0), targets=Targets(2.0, None, 50)
     )
     assert outcome.goodput * outcome.seconds == 2
     assert Targets(2.0, None, 50).met_by(outcome)

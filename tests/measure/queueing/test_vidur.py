@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from archcli.wings.serving.queueing.outcome import Replicas
-from archcli.wings.serving.queueing.requests import Request
+from archcli.wings.serving.queueing.requests import LoadRequest
 from archcli.wings.serving.queueing.scheduler import CacheRoom, Scheduler
 
 QUEUES = Path(__file__).parents[2] / "oracle" / "queues"
@@ -53,7 +53,8 @@ def simulated(row):
     """The outcome of a run's requests."""
     with (QUEUES / f"{row['trace']}.csv").open() as file:
         requests = [
-            Request(float(it["arrival"]), int(it["prompt"]), int(it["new"])) for it in csv.DictReader(file)
+            LoadRequest(float(it["arrival"]), int(it["prompt"]), int(it["new"]))
+            for it in csv.DictReader(file)
         ]
     alone = row["scheduler"] == "vllm"
     scheduler = Scheduler(

@@ -43,7 +43,7 @@ from archcli.wings.serving.api.engine import (
 )
 from archcli.wings.serving.api.known_device.known import KnownDevice, known_device
 from archcli.wings.serving.api.known_device.machines import Machines, NetworkOptions
-from archcli.wings.serving.api.loads import LoadOptions, as_served
+from archcli.wings.serving.api.loaded.options import LoadOptions, as_served
 from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.plan_options import WHOLE, Adapters, Free, PlanOptions
 from archcli.wings.serving.api.programs.adapters import with_adapters
@@ -129,7 +129,9 @@ TrainedTokens = Annotated[
     AboveZero | None,
     count_option("With --phase train: tokens of the whole training, 15T or 1e12."),
 ]
-CurveOption = Annotated[Curve | None, Option("Add a table: the same over batch sizes, contexts or devices.")]
+CurveOption = Annotated[
+    Curve | None, Option("Add a table: the same over batch sizes, contexts, devices or rates.")
+]
 Compiled = Annotated[
     bool,
     Option("Kernels fused as torch.compile does, without an engine.", name="compile"),
@@ -325,12 +327,16 @@ def _check_chosen(plan: Plan) -> None:
 def predict_report(subject: Subject, question: PredictQuestion, options: PredictOptions) -> Report:
     """The report on a loaded model."""
     if options.is_loaded:
-        from archcli.wings.serving.api.under_load import predict_load  # of a load alone
+        from archcli.wings.serving.api.loaded.answer import predict_load  # of a load alone
 
         def ask(**changes: Any) -> PredictQuestion:
             return predict_question(subject.model, replace(options, **changes))
 
-        report = predict_load(question, options, ask)
+        report = predict_load(
+            *(question, options, ask),
+            seeks_devices=options.fit == "devices",
+            has_curve=options.curve is not None,
+        )
     else:
         report = predict_times(question, curve=options.curve, what_fits=options.fit)
     memory, device = question.memory(), question.device.memory

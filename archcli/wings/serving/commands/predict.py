@@ -8,6 +8,7 @@ from typing import Annotated
 from archcli.api.asking.question import Option
 from archcli.api.asking.subject import subject
 from archcli.commands.line.options import Form, Json, Output, Set, asking
+from archcli.errors import ArchError
 from archcli.measure.report import Report
 from archcli.render import show
 from archcli.wings.serving.api.predict import PredictOptions, predict_question, predict_report
@@ -46,11 +47,22 @@ def run(
     def answer() -> Report:
         question = predict_question(loaded.model, options)
         report = predict_report(loaded, question, options)
-        if plot is not None:
+        if plot is not None and options.is_loaded:
+            _draw_load(report, plot)
+        elif plot is not None:
             _draw(report, question, options.curve or "batch", plot)
         return report
 
     show(loaded.judged("predict", answer), form, output, as_json=as_json)
+
+
+def _draw_load(report: Report, output: Path) -> None:
+    """Write the picture of a curve over rates. Raises ArchError without one."""
+    from archcli.wings.serving.pictures.predict import save_load
+
+    if "curve" not in report.totals:
+        raise ArchError("the picture of a load is over rates", "add --curve rate")
+    save_load(report, report.totals["curve"], output)
 
 
 def _draw(report: Report, question: PredictQuestion, curve: Curve, output: Path) -> None:

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from archcli.measure.report import Report
 
 WIDTH, LINE, LEFT = 912.0, 20, 84
-SIZES = {"batch_size": "batch size", "seq_len": "tokens of a sequence", "devices": "number of devices"}
+SIZES = {
+    "batch_size": "batch size",
+    "seq_len": "tokens of a sequence",
+    "devices": "number of devices",
+    "rate": "requests/s",
+}
 """What a curve goes over, by the key of its points."""
 LATENCIES = {"train": "a step", "forward": "the forward pass", "prefill": "the prefill"}
 """What takes the time, by phase; a token where the phase is another."""
@@ -40,6 +45,31 @@ def save_prediction(
 
     def drawing(width: float) -> str:
         return prediction_svg(report, points, key, ceilings, width)
+
+    save_drawing(heading(report), drawing, WIDTH, output)
+
+
+def save_load(report: Report, points: Sequence[Record], output: Path) -> None:
+    """Write the picture of a load over rates: throughput against the time to a first token."""
+
+    def drawing(width: float) -> str:
+        kind = "floor" if points[0]["first_token_s"]["expected"] is None else "expected"
+        head, y = paragraph(heading(report), LINE - 6, width, "title", 15)
+        what = f"Throughput against time to first token, by requests a second ({KINDS[kind]})"
+        title, y = paragraph(what, y + 6, width, "name")
+        frame = Box(LEFT, y + LINE, width, y + LINE + HEIGHT)
+        marks = [
+            {
+                **point,
+                "rate": float(f"{point['rate']:.3g}"),
+                "latency_s": point["first_token_s"],
+                "fits": point["met"] is not False,
+                "verdict": "",
+            }
+            for point in points
+        ]
+        curve = _curve(marks, "rate", kind, frame, "time to first token, in the mean")
+        return sheet([*head, *title, *curve], width, frame.bottom + BELOW + LINE)
 
     save_drawing(heading(report), drawing, WIDTH, output)
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from archcli.wings.serving.predict.answers.question import PredictQuestion
 from archcli.wings.serving.predict.live import TOKEN
 from archcli.wings.serving.predict.times import Seconds
-from archcli.wings.serving.queueing.outcome import NO_TARGETS, Outcome, Replicas, Targets
+from archcli.wings.serving.queueing.outcome import NO_TARGETS, LoadOutcome, Replicas, Targets
 from archcli.wings.serving.queueing.pass_times import Figure, PredictedPasses
-from archcli.wings.serving.queueing.requests import Request
+from archcli.wings.serving.queueing.requests import LoadRequest
 from archcli.wings.serving.queueing.room import Lengths, cache_room
 from archcli.wings.serving.queueing.scheduler import Scheduler
 
@@ -28,7 +28,7 @@ class Load(NamedTuple):
     where they come at once, or each when another ends.
     """
 
-    requests: tuple[Request, ...]
+    requests: tuple[LoadRequest, ...]
     concurrency: int | None = None
     rate: float | None = None
 
@@ -93,7 +93,7 @@ class LoadedServer:
             return self.passes.by(figure, 1.0)
         return self.passes.by(figure, live.of_kernels(ONE_SECOND, TOKEN, "several").expected)
 
-    def outcome(self, figure: Figure, load: Load | None = None) -> Outcome:
+    def outcome(self, figure: Figure, load: Load | None = None) -> LoadOutcome:
         """What the load brings, or another one of the same requests."""
         replicas, load = self.replicas, load or self.load
         if figure == "floor":

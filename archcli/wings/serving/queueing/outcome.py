@@ -8,7 +8,7 @@ from itertools import accumulate
 from math import fsum
 from typing import NamedTuple
 
-from archcli.wings.serving.queueing.requests import Clients, Request
+from archcli.wings.serving.queueing.requests import Clients, LoadRequest
 from archcli.wings.serving.queueing.scheduler import CacheRoom, Scheduler
 from archcli.wings.serving.queueing.server import PassTimes, Served, Server
 
@@ -60,7 +60,7 @@ def _value_at(ordered: list[tuple[float, int]], sums: list[int], number: float) 
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class LoadOutcome:
     """What a load brings, in all replicas; rates are a second of the whole run.
 
     seconds: to the end of the last request. between: gaps between tokens of a sequence. running, waiting:
@@ -99,7 +99,7 @@ class Targets(NamedTuple):
         first = served.first_s - served.request.arrival_s
         return first <= (self.first_s or first) and _token_s(served) <= (self.token_s or _token_s(served))
 
-    def met_by(self, outcome: Outcome) -> bool:
+    def met_by(self, outcome: LoadOutcome) -> bool:
         """Whether the percentile of requests met them."""
         return outcome.goodput >= self.percentile / 100 * outcome.requests_per_s
 
@@ -121,7 +121,7 @@ class Replicas:
     number: int = 1
     beside_s: float = 0.0
 
-    def at_once(self, requests: Sequence[Request]) -> int:
+    def at_once(self, requests: Sequence[LoadRequest]) -> int:
         """Requests of a mean length that run at once in a replica, by its cache and its scheduler."""
         tokens = sum(request.prompt + request.new for request in requests) // len(requests)
         by_cache = self.room.pages / self.room.of(tokens)
@@ -129,11 +129,11 @@ class Replicas:
 
     def serve(
         self,
-        requests: Sequence[Request],
+        requests: Sequence[LoadRequest],
         times: PassTimes,
         concurrency: int | None = None,
         targets: Targets = NO_TARGETS,
-    ) -> Outcome:
+    ) -> LoadOutcome:
         """What requests see whose passes take such times. Raises ArchError for one too long for the cache.
 
         `beside_s` of each request pass beside the server's passes, before its first token.
@@ -152,12 +152,12 @@ class Replicas:
         return _outcome(servers, targets, self.room.pages)
 
 
-def _outcome(servers: Sequence[Server], targets: Targets, pages: float) -> Outcome:
+def _outcome(servers: Sequence[Server], targets: Targets, pages: float) -> LoadOutcome:
     ended = [served for server in servers for served in server.ended]
     begin = min(served.request.arrival_s for served in ended)
     seconds = max(served.end_s for served in ended) - begin
     sums = [server.over_time for server in servers]
-    return Outcome(
+    return LoadOutcome(
         seconds,
         Spread.of(served.first_s - served.request.arrival_s for served in ended),
         Spread.of(_token_s(served) for served in ended if served.request.new > 1),

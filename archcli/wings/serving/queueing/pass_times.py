@@ -20,7 +20,7 @@ from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.predict.answers.question import PredictQuestion
 from archcli.wings.serving.predict.prediction import Prediction, predict_pass
 from archcli.wings.serving.predict.serving import OF_SEQUENCES
-from archcli.wings.serving.queueing.server import Piece
+from archcli.wings.serving.queueing.server import PromptPiece
 
 SIZES = tuple(2**power for power in range(27))
 """Sequences and tokens of predicted passes."""
@@ -28,7 +28,7 @@ BEFORE = (0, *SIZES[8::2])
 """Tokens before a piece of a prompt: its attention grows with them on a line, and as a power of its own."""
 
 
-class Parts(NamedTuple):
+class PassParts(NamedTuple):
     """Seconds of a pass: of attention and scans, which go by sequence, and of all else."""
 
     of_sequences: float
@@ -67,7 +67,7 @@ class PredictedPasses:
     question: PredictQuestion
     figure: Figure = "expected"
     scale: float = 1.0
-    _known: dict[tuple[str, int, int, int], dict[Figure, Parts]] = field(default_factory=dict)
+    _known: dict[tuple[str, int, int, int], dict[Figure, PassParts]] = field(default_factory=dict)
 
     def by(self, figure: Figure, scale: float) -> PredictedPasses:
         """The same passes by another figure, without predicting any anew."""
@@ -81,7 +81,7 @@ class PredictedPasses:
 
         return self.scale * between(SIZES, sequences, of) if sequences else 0.0
 
-    def mixed_s(self, sequences: int, context: float, pieces: Sequence[Piece]) -> float:
+    def mixed_s(self, sequences: int, context: float, pieces: Sequence[PromptPiece]) -> float:
         """A pass with pieces of prompts as well; without sequences, of these alone."""
         tokens = sum(piece.tokens for piece in pieces)
         attention = sum(self._attention_s(piece, is_first=not number) for number, piece in enumerate(pieces))
@@ -92,7 +92,7 @@ class PredictedPasses:
         of_group = tokens / self.question.plan.dp_attention
         return between(SIZES, of_group, lambda size: self._of("prefill", 1, size, 0).of_tokens)
 
-    def _attention_s(self, piece: Piece, *, is_first: bool) -> float:
+    def _attention_s(self, piece: PromptPiece, *, is_first: bool) -> float:
         """Attention of a piece; one behind others in a pass is launched with them."""
 
         def behind(past: int) -> float:
@@ -107,7 +107,7 @@ class PredictedPasses:
         launched = self._of("prefill", 1, 1, 0).of_sequences
         return max(0.0, seconds - launched) / self.question.plan.dp_attention
 
-    def _of(self, phase: Literal["prefill", "decode"], batch: int, tokens: int, past: int) -> Parts:
+    def _of(self, phase: Literal["prefill", "decode"], batch: int, tokens: int, past: int) -> PassParts:
         key = phase, batch, tokens, past
         if key not in self._known:
             question = self.question
@@ -123,6 +123,6 @@ class PredictedPasses:
         return predict_pass(question.model, settings, question.timing, question.plan, question.cache)
 
 
-def _parts(prediction: Prediction, figure: Figure) -> Parts:
+def _parts(prediction: Prediction, figure: Figure) -> PassParts:
     in_rows = fsum(getattr(row.seconds, figure) for row in prediction.rows if row.op_class in OF_SEQUENCES)
-    return Parts(in_rows, getattr(prediction.seconds, figure) - in_rows)
+    return PassParts(in_rows, getattr(prediction.seconds, figure) - in_rows)

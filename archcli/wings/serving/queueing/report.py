@@ -11,11 +11,11 @@ from archcli.wings.serving.memory.answers.verdict import verdict_of
 from archcli.wings.serving.predict.answers.limits import duration, title, why_limit
 from archcli.wings.serving.predict.answers.tables import to_four
 from archcli.wings.serving.queueing.load import LoadedServer
-from archcli.wings.serving.queueing.outcome import PERCENTILES, Outcome, Spread
+from archcli.wings.serving.queueing.outcome import NO_TARGETS, PERCENTILES, LoadOutcome, Spread
 from archcli.wings.serving.queueing.pass_times import Figure
 
 Record = dict[str, Any]
-Outcomes = Mapping[Figure, Outcome]
+LoadOutcomes = Mapping[Figure, LoadOutcome]
 TIMES = {
     "first_token_s": ("first", "first token"),
     "per_token_s": ("per_token", "token after it"),
@@ -30,10 +30,12 @@ RANGED = {"first": "first", "per_token": "token", **dict.fromkeys(RATES, "rate")
 """Figures whose range was measured, and its name in an engine's `loads`."""
 
 
-def load_report(server: LoadedServer, inputs: Record) -> Report:
-    """The report: first tokens, tokens after them and rates, the queue, the cache, and targets."""
+def load_report(server: LoadedServer, inputs: Record, *, has_curve: bool = False) -> Report:
+    """The report: first tokens, tokens after them and rates, the queue, the cache, targets; by rates, too."""
     question, outcomes = server.question, {name: server.outcome(name) for name in server.figures}
     totals = _totals(server, outcomes)
+    if has_curve:
+        totals["curve"] = curve_points(server, totals["capacity_requests_per_s"])
     usual = outcomes[server.usual]
     rows = [{"metric": key, **getattr(usual, name)._asdict()} for key, (name, _) in TIMES.items()]
     return Report(
@@ -52,7 +54,7 @@ def load_report(server: LoadedServer, inputs: Record) -> Report:
     )
 
 
-def _figures(server: LoadedServer, outcomes: Outcomes, name: str, part: str = "") -> Record:
+def _figures(server: LoadedServer, outcomes: LoadOutcomes, name: str, part: str = "") -> Record:
     """A figure of each outcome by JSON's keys, of means and rates with the range that is known."""
     known = {figure: getattr(outcome, name) for figure, outcome in outcomes.items()}
     if part:
@@ -67,7 +69,7 @@ def _figures(server: LoadedServer, outcomes: Outcomes, name: str, part: str = ""
     return {"floor": floor, "expected": expected, "low": low, "high": high}
 
 
-def _totals(server: LoadedServer, outcomes: Outcomes) -> Record:
+def _totals(server: LoadedServer, outcomes: LoadOutcomes) -> Record:
     question, usual = server.question, outcomes[server.usual]
     memory = question.memory()
     capacity = server.capacity(server.usual) if server.load.rate else None
@@ -94,7 +96,7 @@ def _totals(server: LoadedServer, outcomes: Outcomes) -> Record:
     }
 
 
-def _targets(server: LoadedServer, outcomes: Outcomes) -> Record | None:
+def _targets(server: LoadedServer, outcomes: LoadOutcomes) -> Record | None:
     targets = server.targets
     if targets.first_s is None and targets.token_s is None:
         return None
@@ -160,7 +162,7 @@ def _arrivals(server: LoadedServer) -> str:
     return f"{len(load.requests):,} requests at once"
 
 
-def _tables(server: LoadedServer, outcomes: Outcomes, totals: Record) -> Iterator[Table]:
+def _tables(server: LoadedServer, outcomes: LoadOutcomes, totals: Record) -> Iterator[Table]:
     usual = outcomes[server.usual]
     columns = [Column("what", "seconds of a request"), Column("mean", "mean", "seconds")]
     columns += [Column(f"p{p}", f"{p}%", "seconds") for p in PERCENTILES]
@@ -168,13 +170,63 @@ def _tables(server: LoadedServer, outcomes: Outcomes, totals: Record) -> Iterato
     if ranged:
         columns += [Column(name, f"{name} mean", "seconds", minor=True) for name in ("low", "high")]
     records = []
-    for key, (name, words) in TIMES.items():
+    for key, (name, label) in TIMES.items():
         spread: Spread = getattr(usual, name)
         ends = {end: totals[key][end] for end in ("low", "high")}
-        records.append({"what": words, **spread._asdict(), **ends})
+        records.append({"what": label, **spread._asdict(), **ends})
     yield Table("times", columns, records)
     figures = [Column("what", "over the run"), Column("value", "", unit_key="unit")]
     yield Table("load", figures, list(_lines(server, totals)))
+    if "curve" in totals:
+        yield _curve_table(totals["curve"], server.usual)
+
+
+STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1)
+"""Rates of a curve, as parts of what the server can take."""
+
+
+def curve_points(server: LoadedServer, capacity: float) -> list[Record]:
+    """The same requests at rates up to what the server can take, and one beyond."""
+    return [_point(server, part * capacity) for part in STEPS]
+
+
+def _point(server: LoadedServer, rate: float) -> Record:
+    outcomes = {figure: server.outcome(figure, server.load.paced(rate)) for figure in server.figures}
+    usual, targets = outcomes[server.usual], server.targets
+    return {
+        "rate": rate,
+        "first_token_s": _figures(server, outcomes, "first", "mean"),
+        "first_token_p90_s": usual.first.p90,
+        "latency_s": _figures(server, outcomes, "per_token", "mean"),
+        "tokens_per_s": _figures(server, outcomes, "tokens_per_s"),
+        "waiting": usual.waiting,
+        "met": targets.met_by(usual) if targets != NO_TARGETS else None,
+    }
+
+
+def _curve_table(points: list[Record], figure: Figure) -> Table:
+    columns = [
+        Column("rate", "requests/s", "number"),
+        Column("first", "first token", "seconds"),
+        Column("first_token_p90_s", "90%", "seconds"),
+        Column("token", "token after it", "seconds"),
+        Column("tokens", "tokens/s", "number"),
+        Column("wait", "wait", "number"),
+    ]
+    if points[0]["met"] is not None:
+        columns.append(Column("met", "targets", "flag"))
+    records = [
+        {
+            **point,
+            "rate": to_four(point["rate"]),
+            "first": point["first_token_s"][figure],
+            "token": point["latency_s"][figure],
+            "tokens": to_four(point["tokens_per_s"][figure]),
+            "wait": round(point["waiting"], 1),
+        }
+        for point in points
+    ]
+    return Table("by rate", columns, records)
 
 
 def _lines(server: LoadedServer, totals: Record) -> Iterator[Record]:

@@ -17,7 +17,7 @@ VARIATION = 1.0
 """Standard deviation of lognormal lengths over their mean, unless it is stated."""
 
 
-class Request(NamedTuple):
+class LoadRequest(NamedTuple):
     """A request: seconds at which it arrives, tokens of its prompt, tokens it asks for, and those cached.
 
     `cached` tokens of the prompt are a prefix that the server holds already, once for all requests.
@@ -50,12 +50,12 @@ class Workload:
     prefix: ZeroOrMore = 0
     hit: float = 0.0
 
-    def drawn(self) -> tuple[Request, ...]:
+    def drawn(self) -> tuple[LoadRequest, ...]:
         """The requests in the order of their arrival; those of a higher rate are the same, but closer."""
         arrivals, hits = self._arrivals(), Random(f"hits {self.seed}")  # noqa: S311 - no secrets
         lengths = zip(self._lengths("prompt", self.prompt), self._lengths("new", self.new), strict=False)
         return tuple(
-            Request(at, prompt, new, min(self.prefix, prompt - 1) if hits.random() < self.hit else 0)
+            LoadRequest(at, prompt, new, min(self.prefix, prompt - 1) if hits.random() < self.hit else 0)
             for (prompt, new), at in zip(lengths, arrivals, strict=False)
         )
 
@@ -80,7 +80,7 @@ class Workload:
 class Clients:
     """Requests as clients send them: each at its time, of `concurrency` in flight when one ends."""
 
-    def __init__(self, requests: Sequence[Request], concurrency: int | None = None) -> None:
+    def __init__(self, requests: Sequence[LoadRequest], concurrency: int | None = None) -> None:
         self._left = iter(requests)
         self._next = next(self._left, None)
         self._free = [-inf] * (len(requests) if concurrency is None else concurrency)
@@ -90,7 +90,7 @@ class Clients:
         """Seconds at which the next request is sent; infinite where none is before another ends."""
         return inf if self._next is None or not self._free else max(self._next.arrival_s, self._free[0])
 
-    def sent(self, now: float) -> Iterator[Request]:
+    def sent(self, now: float) -> Iterator[LoadRequest]:
         """The requests that were sent by now and not before, with the seconds at which they were."""
         while self._next is not None and self.next_s <= now:
             yield self._next._replace(arrival_s=self.next_s)

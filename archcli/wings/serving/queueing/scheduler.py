@@ -35,10 +35,10 @@ class Scheduler:
     @classmethod
     def of(cls, facts: Mapping[str, Any], **sizes: Any) -> Scheduler | None:
         """The scheduler that an engine's YAML states; None where nobody read it."""
-        stated = facts.get("scheduler")
-        if stated is None:
+        facts_of_it = facts.get("scheduler")
+        if facts_of_it is None:
             return None
-        known = {name: tuple(value) if name == "share" else value for name, value in stated.items()}
+        known = {name: tuple(value) if name == "share" else value for name, value in facts_of_it.items()}
         return cls(**{"mixes": facts.get("mixes_prompts", False), **known, **sizes})
 
 

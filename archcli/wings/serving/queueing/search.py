@@ -51,8 +51,8 @@ def fewest(server: LoadedServer, rate: float, with_plan: Callable[[Plan], Loaded
 
     A replica's highest rate is its own share of random arrivals. Raises ArchError where no plan meets them.
     """
-    found = [Serving(plan, highest_rate(with_plan(plan), server.usual)) for plan in _replicas(server)]
-    able = [it for it in found if it.of_replica > 0]
+    servings = [Serving(plan, highest_rate(with_plan(plan), server.usual)) for plan in _replicas(server)]
+    able = [it for it in servings if it.of_replica > 0]
     if not able:
         raise ArchError("no plan of one node meets the targets", "later --ttft and --tpot, or another device")
 

@@ -15,7 +15,7 @@ from math import inf
 from typing import NamedTuple, Protocol
 
 from archcli.errors import ArchError
-from archcli.wings.serving.queueing.requests import Clients, Request
+from archcli.wings.serving.queueing.requests import Clients, LoadRequest
 from archcli.wings.serving.queueing.scheduler import CacheRoom, Scheduler
 
 CLIP = 4096
@@ -25,7 +25,7 @@ LOOKS = 10
 ROUNDING = 1e-9
 
 
-class Piece(NamedTuple):
+class PromptPiece(NamedTuple):
     """Tokens of a prompt in a pass, behind those of it that are cached."""
 
     tokens: int
@@ -38,16 +38,16 @@ class PassTimes(Protocol):
     def tokens_s(self, sequences: int, context: float) -> float:
         """A pass that makes a token of each of so many sequences, behind so many tokens in the mean."""
 
-    def mixed_s(self, sequences: int, context: float, pieces: Sequence[Piece]) -> float:
+    def mixed_s(self, sequences: int, context: float, pieces: Sequence[PromptPiece]) -> float:
         """A pass with pieces of prompts as well; without sequences, of these alone."""
 
 
 @dataclass(eq=False, slots=True)
 class Served:
-    """A request on a server: tokens made and cached, tokens to prefill, and its times."""
+    """A request on a server: tokens generated and cached, tokens to prefill, and its times."""
 
-    request: Request
-    made: int = 0
+    request: LoadRequest
+    generated: int = 0
     cached: int = 0
     goal: int = 0
     last_step: int = 0
@@ -141,7 +141,7 @@ class Server:
         running, waiting = len(self._decoding) + len(self._prefilling), len(self._waiting)
         steps = 1
         if pieces:
-            parts = [Piece(tokens, served.cached) for served, tokens in pieces]
+            parts = [PromptPiece(tokens, served.cached) for served, tokens in pieces]
             seconds = self.times.mixed_s(decoding, context, parts)
         else:
             # what gave way is looked at again in the next pass
@@ -217,22 +217,22 @@ class Server:
             gave_way, ahead = True, self.scheduler.ahead
             self._give_way()
         if gave_way and self.scheduler.reserves == "share" and self._decoding:
-            made = sum(it.made + self._steps for it in self._decoding)
-            asked = sum(it.request.new for it in self._decoding)
-            self._share = min(1.0, (made + self.scheduler.ahead * len(self._decoding)) / asked)
+            generated = sum(it.generated + self._steps for it in self._decoding)
+            wanted = sum(it.request.new for it in self._decoding)
+            self._share = min(1.0, (generated + self.scheduler.ahead * len(self._decoding)) / wanted)
         return gave_way
 
     def _give_way(self) -> None:
-        """The sequence admitted last is computed anew later, with the tokens that it made."""
+        """The sequence admitted last is computed anew later, with the tokens that it generated."""
         served = next(reversed(self._prefilling or self._decoding))
         if served in self._prefilling:
             del self._prefilling[served]
         else:
             self._leaves(served)
-            served.made += self._steps
+            served.generated += self._steps
         self._pages -= served.held
         served.held, served.cached = 0.0, served.request.cached
-        served.goal = served.request.prompt + served.made
+        served.goal = served.request.prompt + served.generated
         self.preemptions += 1
         self._waiting.appendleft(served)
 
@@ -257,7 +257,7 @@ class Server:
             if (tokens > budget and pieces) or not self._admits(served, reserved):
                 break
             self._admit(served)
-            reserved += served.left + min(served.request.new - served.made, CLIP)
+            reserved += served.left + min(served.request.new - served.generated, CLIP)
             pieces.append((served, tokens))
             budget -= tokens
         return pieces
@@ -274,7 +274,7 @@ class Server:
         if scheduler.reserves == "share":
             to_come = self._to_come - self._steps * len(self._decoding)
             free = (pages - self._pages) * self.room.page - self._share * to_come - reserved
-            return served.left + min(served.request.new - served.made, CLIP) < free
+            return served.left + min(served.request.new - served.generated, CLIP) < free
         # sequences that run take their pages first
         taken = self._pages + (self._phases[-self._steps % self.room.page] if scheduler.mixes else 0)
         return self._first_pages(served) <= pages * (1 - scheduler.watermark) - taken + ROUNDING
@@ -295,9 +295,9 @@ class Server:
         if served.left:
             return
         del self._prefilling[served]
-        served.made += 1
+        served.generated += 1
         served.first_s = served.first_s or self.now
-        if served.made == served.request.new:
+        if served.generated == served.request.new:
             self._ends(served)
         else:
             self._joins(served)
@@ -305,9 +305,9 @@ class Server:
     # tokens
 
     def _joins(self, served: Served) -> None:
-        """A sequence decodes from now on; its made tokens are counted from the server's steps."""
-        served.last_step = self._steps + served.request.new - served.made
-        served.made -= self._steps
+        """A sequence decodes from now on; its generated tokens are counted from the server's steps."""
+        served.last_step = self._steps + served.request.new - served.generated
+        served.generated -= self._steps
         self._decoding[served] = None
         heappush(self._last, (served.last_step, next(self._order), served))
         self._context += served.cached
@@ -351,7 +351,7 @@ class Server:
         self.clients.ended(self.now)
 
 
-def too_long(request: Request, room: CacheRoom) -> ArchError:
+def too_long(request: LoadRequest, room: CacheRoom) -> ArchError:
     """The error of a request whose tokens are more than the cache holds."""
     tokens = request.prompt + request.new
     holds = int(room.pages * room.page)

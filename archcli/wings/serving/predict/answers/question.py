@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 DEFAULT_NEW = 128
 """Tokens that serving generates for each sequence, unless --new says how many."""
-Curve = Literal["batch", "context", "devices"]
-"""What a curve changes from point to point."""
+Curve = Literal["batch", "context", "devices", "rate"]
+"""What a curve changes from point to point; the rate under a load alone."""
 FitTime = Literal["time", "devices"]
 """What a prediction looks for: the fastest plan, or under a load the fewest devices that meet targets."""
 Price = Annotated[float, Interval(ge=0, le=1e9)]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from archcli.errors import ArchError
 from archcli.measure.kvcache.engine import NO_ENGINE
 from archcli.measure.report import Report
-from archcli.wings.serving.api.loads import OF_LOAD, WAYS
+from archcli.wings.serving.api.loaded.options import OF_LOAD, WAYS, LoadOptions
 from archcli.wings.serving.devices.engines import load_engine
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.predict.answers.limits import duration
@@ -20,15 +20,17 @@ from archcli.wings.serving.queueing.report import load_report
 from archcli.wings.serving.queueing.scheduler import Scheduler
 from archcli.wings.serving.queueing.search import fewest, highest_rate
 
-if TYPE_CHECKING:
-    from archcli.wings.serving.api.predict import PredictOptions
-
 RARE = 1e-3
 """Requests a second of which none meets another."""
 
 
 def predict_load(
-    question: PredictQuestion, options: PredictOptions, ask: Callable[..., PredictQuestion]
+    question: PredictQuestion,
+    options: LoadOptions,
+    ask: Callable[..., PredictQuestion],
+    *,
+    seeks_devices: bool = False,
+    has_curve: bool = False,
 ) -> Report:
     """The report of a load. `ask` asks the question with other options.
 
@@ -36,7 +38,7 @@ def predict_load(
     """
     check_prediction(question)
     server = loaded_server(question, options)
-    if options.fit == "devices" and options.rate is not None:
+    if seeks_devices and options.rate is not None:
         best = fewest(
             server, options.rate, lambda plan: loaded_server(ask(**_of_plan(server, plan)), options)
         )
@@ -46,14 +48,14 @@ def predict_load(
         if not rate:
             raise _unmet(server)
         server = replace(server, load=server.load.paced(rate))
-    return load_report(server, _inputs(server, options))
+    return load_report(server, _inputs(server, options), has_curve=has_curve)
 
 
-def _inputs(server: LoadedServer, options: PredictOptions) -> dict[str, Any]:
+def _inputs(server: LoadedServer, options: LoadOptions) -> dict[str, Any]:
     load = {name: getattr(options, name) for name in (*WAYS, *OF_LOAD)}
     load |= {"requests": len(server.load.requests), "seed": options.seed or 0}
-    stated = {name: value for name, value in load.items() if value is not None}
-    return {**inputs_of(server.question), "load": stated}
+    load = {name: value for name, value in load.items() if value is not None}
+    return {**inputs_of(server.question), "load": load}
 
 
 def _of_plan(server: LoadedServer, plan: Plan) -> dict[str, Any]:
@@ -72,7 +74,7 @@ def _unmet(server: LoadedServer) -> ArchError:
     return ArchError(what, "later --ttft and --tpot, more devices, fewer bits, or shorter prompts")
 
 
-def loaded_server(question: PredictQuestion, options: PredictOptions) -> LoadedServer:
+def loaded_server(question: PredictQuestion, options: LoadOptions) -> LoadedServer:
     """The server of a question under the load of its options."""
     engine, groups = question.settings.engine or NO_ENGINE, question.plan.dp_attention
     chunk, most = question.options.chunk or engine.chunk, options.max_sequences or engine.max_sequences

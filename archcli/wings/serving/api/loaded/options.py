@@ -70,7 +70,12 @@ class LoadOptions:
     ] = None
     burstiness: Annotated[
         Annotated[float, Interval(gt=0, le=100)] | None,
-        Option("Shape of the intervals' gamma distribution. [default: 1, Poisson]", rare=True),
+        Option(
+            "Shape of the gamma-distributed intervals. [default: 1, Poisson]",
+            metavar="K",
+            reads="number",
+            rare=True,
+        ),
     ] = None
     lengths: Annotated[
         Spread | None, Option("Prompts and outputs: all alike, 1 to twice the mean, or lognormal.", rare=True)
@@ -86,7 +91,10 @@ class LoadOptions:
         None
     )
     hit: Annotated[
-        Share | None, Option("Share of requests that find the prefix cached. [default: 1]", rare=True)
+        Share | None,
+        Option(
+            "Share of requests that find it cached. [default: 1]", metavar="SHARE", reads="number", rare=True
+        ),
     ] = None
     ttft: Annotated[
         Time | None,
@@ -97,7 +105,7 @@ class LoadOptions:
     ] = None
     percentile: Annotated[
         Annotated[float, Interval(gt=0, le=100)] | None,
-        Option("Of requests for which --ttft and --tpot hold. [default: 90]", rare=True),
+        Option("Of requests for which they hold. [default: 90]", metavar="P", reads="number", rare=True),
     ] = None
 
     @property
@@ -159,11 +167,12 @@ def as_served(options: Any) -> Any:
     Raises ArchError for options of a load without one, and for those that a load does not go with.
     """
     if not options.is_loaded:
-        stated = [name for name in OF_LOAD if getattr(options, name) is not None]
-        if stated:
-            names = " and ".join(f"--{name}" for name in stated)
+        names = [name for name in OF_LOAD if getattr(options, name) is not None]
+        names += ["curve rate"] * (options.curve == "rate") + ["fit devices"] * (options.fit == "devices")
+        if names:
+            listed = " and ".join(f"--{name.replace('_', '-')}" for name in names)
             hint = "state one: --rate 4/s, --concurrency 64 or --requests 500"
-            raise ArchError(f"{names}: of a load alone", hint)
+            raise ArchError(f"{listed} applies to a load only", hint)
         return options
     problems = list(_problems(options))
     if problems:
@@ -185,19 +194,26 @@ def _problems(options: Any) -> Iterator[Problem]:
     if options.batch_size not in {1, _in_flight(options)}:
         yield Problem("--batch-size does not go with a load", "--concurrency says how many are in flight")
     if options.hit is not None and options.prefix is None:
-        yield Problem("--hit is of a prefix", "state its tokens: --prefix 2000")
+        yield Problem("--hit applies to a prefix only", "state its tokens: --prefix 2000")
     if options.burstiness is not None and not (options.rate or options.seeks_rate):
-        yield Problem("--burstiness is of a rate", "state it: --rate 4/s")
+        yield Problem("--burstiness applies to a rate only", "state it: --rate 4/s")
     drawn = [
         name for name in ("lengths", "seed", "prefix", "burstiness") if getattr(options, name) is not None
     ]
     if options.trace is not None and drawn:
         yield Problem(f"--{drawn[0]} is of requests that are drawn, and --trace states them", "leave one out")
-    if options.percentile is not None and options.ttft is None and options.tpot is None:
-        yield Problem("--percentile is of targets", "state them: --ttft 1s --tpot 30ms")
-    if options.fit == "devices" and (options.rate is None or (options.ttft is None and options.tpot is None)):
-        yield Problem("--fit devices needs a rate and targets", "--rate 10/s --ttft 1s --tpot 30ms")
-    if options.fit == "time":
-        yield Problem("--fit time compares plans without a load", "--fit devices, or leave --fit out")
+    yield from _of_targets(options)
     if options.measured is not None:
         yield Problem("--measured compares no load", "leave it out")
+
+
+def _of_targets(options: Any) -> Iterator[Problem]:
+    """Problems of targets, and of what is looked for."""
+    if options.percentile is not None and options.ttft is None and options.tpot is None:
+        yield Problem("--percentile applies to targets only", "state them: --ttft 1s --tpot 30ms")
+    if options.fit == "devices" and (options.rate is None or (options.ttft is None and options.tpot is None)):
+        yield Problem("--fit devices needs a rate and targets", "--rate 10/s --ttft 1s --tpot 30ms")
+    if options.curve not in {None, "rate"} or (options.curve and options.rate is None):
+        yield Problem("under a load --curve is over the rate", "--curve rate with a --rate to begin with")
+    if options.fit == "time":
+        yield Problem("--fit time compares plans without a load", "--fit devices, or leave --fit out")

@@ -1,0 +1,1 @@
+"""A server under a load, asked with options of `archcli predict`."""

@@ -8,6 +8,7 @@ from typing import Any
 from archcli.measure.report import Column, LateTables, Report, Table
 from archcli.units import three_figures
 from archcli.wings.serving.memory.answers.verdict import verdict_of
+from archcli.wings.serving.predict.answers.costs import HOUR, MILLION, scaled
 from archcli.wings.serving.predict.answers.limits import duration, title, why_limit
 from archcli.wings.serving.predict.answers.tables import to_four
 from archcli.wings.serving.queueing.load import LoadedServer
@@ -34,6 +35,9 @@ def load_report(server: LoadedServer, inputs: Record, *, has_curve: bool = False
     """The report: first tokens, tokens after them and rates, the queue, the cache, targets; by rates, too."""
     question, outcomes = server.question, {name: server.outcome(name) for name in server.figures}
     totals = _totals(server, outcomes)
+    totals["tokens_per_s_per_device"] = scaled(totals["tokens_per_s"], 1 / question.plan.devices)
+    totals["cost"] = _cost(server, totals["tokens_per_s"])
+    totals["sentence"] = _headline(server, totals)
     if has_curve:
         totals["curve"] = curve_points(server, totals["capacity_requests_per_s"])
     usual = outcomes[server.usual]
@@ -49,7 +53,7 @@ def load_report(server: LoadedServer, inputs: Record, *, has_curve: bool = False
         notes=tuple(_notes(server, totals)),
         keys=KEYS,
         title=title(question),
-        headline=_headline(server, totals),
+        headline=totals["sentence"],
         not_modelled=("The client, the network, and the time to write tokens as text.",),
     )
 
@@ -78,6 +82,7 @@ def _totals(server: LoadedServer, outcomes: LoadOutcomes) -> Record:
         "time_s": _figures(server, outcomes, "seconds"),
         "tokens": sum(request.new for request in requests),
         **{name: _figures(server, outcomes, name) for name in RATES},
+        "load_rate": server.load.rate,
         **{key: _figures(server, outcomes, name, "mean") for key, (name, _) in TIMES.items()},
         "percentiles": {
             f"p{p}": {key: _figures(server, outcomes, name, f"p{p}") for key, (name, _) in TIMES.items()}
@@ -94,6 +99,17 @@ def _totals(server: LoadedServer, outcomes: LoadOutcomes) -> Record:
         "fits": True,
         "verdict": verdict_of(memory, memory.answer()),
     }
+
+
+def _cost(server: LoadedServer, rates: Record) -> Record | None:
+    """The price of a million generated tokens, prompts and all, at the price of an hour."""
+    price, devices = server.question.options.price_per_hour, server.question.plan.devices
+    if price is None:
+        return None
+    per_second = price * devices / HOUR
+    million = {name: rate and MILLION * per_second / rate for name, rate in rates.items()}
+    million["low"], million["high"] = million["high"], million["low"]
+    return {"price_per_hour": price, "per_million_generated_tokens": million, "price": server.question.priced}
 
 
 def _targets(server: LoadedServer, outcomes: LoadOutcomes) -> Record | None:
@@ -236,6 +252,9 @@ def _lines(server: LoadedServer, totals: Record) -> Iterator[Record]:
     figure = server.usual
     yield line("tokens/s", to_four(totals["tokens_per_s"][figure]))
     yield line("prompt tokens/s", to_four(totals["prompt_tokens_per_s"][figure]))
+    if totals["cost"] is not None:
+        million = totals["cost"]["per_million_generated_tokens"][figure]
+        yield line("price of a million generated tokens", to_four(million))
     yield line("requests/s", to_four(totals["requests_per_s"][figure]))
     if totals["capacity_requests_per_s"] is not None:
         yield line("requests/s that it can take", to_four(totals["capacity_requests_per_s"]))

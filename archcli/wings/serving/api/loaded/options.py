@@ -180,6 +180,7 @@ def as_served(options: Any) -> Any:
     return replace(options, phase="serve", batch_size=_in_flight(options))
 
 
+NAMES = {"media": "image"}
 MANY = 2
 """Sequences that run beside each other."""
 
@@ -203,8 +204,9 @@ def _problems(options: Any) -> Iterator[Problem]:
     if options.trace is not None and drawn:
         yield Problem(f"--{drawn[0]} is of requests that are drawn, and --trace states them", "leave one out")
     yield from _of_targets(options)
-    if options.measured is not None:
-        yield Problem("--measured compares no load", "leave it out")
+    for name in ("measured", "grid", "media"):
+        if getattr(options, name):
+            yield Problem(f"--{NAMES.get(name, name)} does not go with a load", "leave it out")
 
 
 def _of_targets(options: Any) -> Iterator[Problem]:

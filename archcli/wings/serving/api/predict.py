@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any
 
 from archcli.api.asking.options import (
@@ -47,6 +48,7 @@ from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.plan_options import WHOLE, Adapters, Free, PlanOptions
 from archcli.wings.serving.api.programs.adapters import with_adapters
 from archcli.wings.serving.api.programs.command_lines import with_command
+from archcli.wings.serving.api.programs.drafts import ALONE, TEXT, DraftOptions
 from archcli.wings.serving.api.programs.pasted import with_commands
 from archcli.wings.serving.api.programs.trainer import TrainerOptions, of_known_plan
 from archcli.wings.serving.devices.engines import load_engine
@@ -150,7 +152,7 @@ OF_REFERENCE = "The pass of the reference model is not timed."
 
 
 @dataclass(frozen=True)
-class PredictOptions(NetworkOptions, OffloadOptions, PlanOptions, MediaOptions, TrainerOptions):
+class PredictOptions(DraftOptions, NetworkOptions, OffloadOptions, PlanOptions, MediaOptions, TrainerOptions):
     """Options of `archcli predict`; None for one left out."""
 
     model: ModelLike
@@ -255,7 +257,11 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     plan, beyond = options.devices_plan(), options.beyond(priced)
     live = LiveServer.of(load_engine(beyond.engine), known.maker, of_model(model))
     question = PredictQuestion(model, settings, device, plan, beyond, live, priced, again=again)
+    draft = asking.timed_draft(loaded, asking.phase, partial(_asked_alone, asking))
+    question = replace(question, draft=draft)
     if options.fit is not None:
+        if draft is not None:
+            raise ArchError("--fit time compares plans without --draft", "leave one of them out")
         if device.memory.unlike:
             raise ArchError("--fit time compares plans of equal devices", "leave --fit out")
         if options.offload is not None:
@@ -270,6 +276,12 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
         question = replace(question, plan=shared_plan, known=fitted.known)
     of_known_plan(question.memory())
     return _with_offload(question, asking)
+
+
+def _asked_alone(asking: PredictOptions, draft: Model) -> PredictQuestion:
+    """The question about a token of the draft alone, of text."""
+    changes: dict[str, Any] = {**ALONE, **TEXT, "model": draft, "phase": "decode", "new": None}
+    return predict_question(draft, replace(asking, **changes))
 
 
 def _with_offload(question: PredictQuestion, options: PredictOptions) -> PredictQuestion:
@@ -328,6 +340,7 @@ def predict_report(subject: Subject, question: PredictQuestion, options: Predict
         notes.append(OF_TRAINER.format(memory.settings.trainer.title))
         notes += [OF_REFERENCE] * bool(memory.settings.trainer.reference)
     report = replace(report, notes=(*options.method_notes(memory), *report.notes, *notes))
+    report = report if question.draft is None else question.draft.noted(report)
     report = with_command(options.with_arguments(report, memory), memory, subject, options)
     return subject.named(with_commands(report, "predict", subject, options), options)
 

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from archcli.wings.media.modules.models.tower import Tower
     from archcli.wings.serving.memory.plan import Plan
 
-PARTS = ("weights", "gradients", "optimizer", "kept", "loss", "gathered", "temporaries", "cache", "adapters")
-"""Purposes of memory, in the order in which a report lists them; the last of several adapters alone."""
+PARTS = ("weights", "gradients", "optimizer", "kept", "loss", "gathered", "temporaries", "cache")
+"""Purposes of memory, in the order in which a report lists them."""
+OF_FEW = ("adapters", "draft")
+"""Purposes of several adapters, and of a draft beside the model, alone."""
 
 
 class MemoryMoment(NamedTuple):
@@ -50,6 +52,7 @@ class MemoryMoment(NamedTuple):
     temporaries: Number = 0
     cache: Number = 0
     adapters: Number = 0
+    draft: Number = 0
 
     @property
     def bytes(self) -> Number:
@@ -59,7 +62,8 @@ class MemoryMoment(NamedTuple):
     @property
     def parts(self) -> dict[str, Number]:
         """Bytes by purpose."""
-        return {name: getattr(self, name) for name in (PARTS if self.adapters else PARTS[:-1])}
+        few = [name for name in OF_FEW if getattr(self, name)]
+        return {name: getattr(self, name) for name in (*PARTS, *few)}
 
 
 def highest(moments: Iterable[MemoryMoment]) -> MemoryMoment:

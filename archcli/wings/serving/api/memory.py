@@ -183,7 +183,7 @@ class MemoryOptions(DraftOptions, NodesOption, OffloadOptions, PlanOptions, Medi
         model, settings = with_adapters(model, settings, self.adapters)
         model = as_converted(model, (settings.engine or NO_ENGINE).name)
         device = share_of(device, settings.engine, self.utilization)
-        draft = self.held_draft(loaded, self.phase or DEFAULT_PHASE, self._asked_alone)
+        draft = self.held_draft(loaded, settings, self._asked_alone)
         question = MemoryQuestion(model, settings, self.devices_plan(), device, again=again, draft=draft)
         several = device is not None and device.n_devices > 1
         # --fit devices asks how many, whatever their number here

@@ -257,7 +257,7 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     plan, beyond = options.devices_plan(), options.beyond(priced)
     live = LiveServer.of(load_engine(beyond.engine), known.maker, of_model(model))
     question = PredictQuestion(model, settings, device, plan, beyond, live, priced, again=again)
-    draft = asking.timed_draft(loaded, asking.phase, partial(_asked_alone, asking))
+    draft = asking.timed_draft(loaded, settings, partial(_asked_alone, asking))
     question = replace(question, draft=draft)
     if options.fit is not None:
         if draft is not None:

@@ -10,11 +10,13 @@ from archcli.api.asking.options import MediaOptions
 from archcli.api.asking.question import Option, count_option
 from archcli.api.asking.subject import given
 from archcli.errors import ArchError
+from archcli.measure.kvcache.engine import InferenceEngine
 from archcli.modules import Model
 from archcli.modules.spec.values import AboveZero
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.parts.drafts import HeldDraft
 from archcli.wings.serving.memory.parts.heads import DraftHead, eagle_head, mtp_head
+from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.traced import TracedModel
 from archcli.wings.serving.predict.answers.drafts import Draft, DraftPass
 from archcli.wings.serving.predict.answers.question import PredictQuestion
@@ -51,8 +53,8 @@ PUBLISHED = {
 """Shares accepted of drafts of a kind, and their sources."""
 USUAL_TOKENS = 3
 PHASES = ("decode", "serve")
-NEAR_WORDS = 128
-"""Entries by which tables may differ for llama.cpp, of words that are alike (its common/speculative.cpp)."""
+PADDED, NEAR_WORDS = ("llamacpp", "mlx"), 128
+"""Engines whose tables may differ by so many entries of padding (llama.cpp's common/speculative.cpp)."""
 ALONE: dict[str, Any] = dict.fromkeys(("draft", "draft_tokens", "accept"))
 """Options of a draft, left out."""
 TEXT: dict[str, Any] = {option.name: option.default for option in fields(MediaOptions)}
@@ -67,7 +69,7 @@ class DraftOptions:
     draft_tokens: DraftTokens = None
     accept: Accept = None
 
-    def drafts(self, phase: str | None) -> bool:
+    def _drafts(self, phase: str) -> bool:
         """Whether there is a draft. Raises ArchError for options that are none of it, and another phase."""
         if self.accept is not None and not 0 < self.accept < 1:
             what = f"--accept {self.accept:g} is no share between 0 and 1"
@@ -85,8 +87,8 @@ class DraftOptions:
             raise ArchError("how --offload runs with --draft is not known", "leave one of them out")
         return True
 
-    def draft_model(self, target: Model) -> Model | None:
-        """The draft as a model; None of n-grams."""
+    def _model(self, target: Model, engine: InferenceEngine | None) -> Model | None:
+        """The draft as a model; None of n-grams. Raises ArchError for one with another vocabulary."""
         name = self.draft or NGRAM
         if target.value_of("kind") != "decoder":
             raise ArchError("--draft is of a decoder, and the model is none", "leave --draft out")
@@ -94,9 +96,9 @@ class DraftOptions:
             return None
         if name in HEADS:
             return HEADS[name](target)
-        model, engine = given(name).model, vars(self).get("engine")
+        model = given(name).model
         apart = abs(model.vocab_size - target.vocab_size)
-        if apart > (NEAR_WORDS if engine == "llamacpp" else 0):
+        if apart > (NEAR_WORDS if engine is not None and engine.name in PADDED else 0):
             sizes = f"{model.vocab_size:,} words, {target.name or 'the model'} {target.vocab_size:,}"
             hint = "a draft has the target's words: a smaller model of its series"
             raise ArchError(f"--draft {name} has {sizes}", hint)
@@ -111,11 +113,13 @@ class DraftOptions:
             raise ArchError(what, "--accept 0.7, as an engine's log states it for each position")
         return PUBLISHED[self.draft]
 
-    def timed_draft(self, target: Model, phase: str, ask: Callable[[Model], PredictQuestion]) -> Draft | None:
+    def timed_draft(
+        self, target: Model, settings: MemorySettings, ask: Callable[[Model], PredictQuestion]
+    ) -> Draft | None:
         """The draft of a prediction; `ask` asks the same about it alone, in a token's decoding."""
-        if not self.drafts(phase):
+        if not self._drafts(settings.phase):
             return None
-        model, (accept, source) = self.draft_model(target), self._accepted()
+        model, (accept, source) = self._model(target, settings.engine), self._accepted()
         usual = target.mtp_depth if self.draft == "mtp" else USUAL_TOKENS
         draft = Draft(self.draft or "", self.draft_tokens or usual, accept, source)
         if model is None:
@@ -125,10 +129,10 @@ class DraftOptions:
         return Draft(draft.name, draft.tokens, accept, source, passed, self._held(alone.memory()))
 
     def held_draft(
-        self, target: Model, phase: str | None, ask: Callable[[Model], MemoryQuestion]
+        self, target: Model, settings: MemorySettings, ask: Callable[[Model], MemoryQuestion]
     ) -> HeldDraft | None:
         """The memory of the draft, None without one; `ask` asks the same about it alone."""
-        model = self.draft_model(target) if self.drafts(phase) else None
+        model = self._model(target, settings.engine) if self._drafts(settings.phase) else None
         return None if model is None else self._held(ask(model))
 
     def _held(self, alone: MemoryQuestion) -> HeldDraft:

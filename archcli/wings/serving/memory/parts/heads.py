@@ -5,6 +5,7 @@ B batch, T new tokens, D d_model, V vocab_size.
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any, Self
 
 from archcli.arith import Number
@@ -113,16 +114,13 @@ def eagle_head(target: Model) -> DraftHead:
     if facts is None:
         what = "the model has no attention whose form a head could have"
         raise ArchError(f"--draft eagle3: {what}", "--draft ngram, or a smaller model of the same words")
-    plain = not facts.is_latent
-    attention = GroupedQueryAttention(
-        n_heads=facts.n_heads if plain else target.d_model // HEAD_DIM,
-        n_kv_heads=facts.n_kv_heads if plain else KV_HEADS,
-        head_dim=facts.head_dim if plain else HEAD_DIM,
-        position=Rope(),
-    )
+    heads, kv_heads, width = facts.n_heads, facts.n_kv_heads, facts.head_dim
+    if facts.is_latent:
+        heads, width = target.d_model // HEAD_DIM, HEAD_DIM
+        kv_heads = gcd(heads, KV_HEADS)
+    attention = GroupedQueryAttention(n_heads=heads, n_kv_heads=kv_heads, head_dim=width, position=Rope())
     network = blocks[-1].ffn
-    width = None if network is None else network.width
-    ffn = GLU(d_ff=width or OF_MIXTURES * target.d_model)
+    ffn = GLU(d_ff=(network and network.width) or OF_MIXTURES * target.d_model)
     layer = FusedLayer(attention=attention, ffn=ffn, norm=target.norm)
     untied = target.embedding.replace(tied=False)
     drafted = min(DRAFTED, target.vocab_size)

@@ -70,7 +70,7 @@ def line(row, without, with_it):
 
 def main():
     """Print a line for each row, and how many are near."""
-    lines = [line(row, *compared(row)) for row in csv.DictReader(TABLE.open())]
+    lines = [line(row, *compared(row)) for row in csv.DictReader(TABLE.read_text().splitlines())]
     print("\n".join(text for *_, text in lines))
     ratios = [ratio for ratio, *_ in lines if ratio is not None]
     held = [inside for _, inside, _ in lines if inside is not None]

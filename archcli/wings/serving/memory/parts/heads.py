@@ -47,11 +47,12 @@ class DraftHead(Decoder):
 
     Of multi-token prediction it is x = layer(P [N e | N h]), with the target's table and head (DeepSeek-V3,
     arXiv:2412.19437 section 2.2). With `fuses` n it is x = layer(W [h1 | … | hn], e), and the head is one of
-    its own for `drafted` words (EAGLE-3).
+    its own for `drafted` words (EAGLE-3). `alone` it is without what it shares with the target.
     """
 
     fuses: Size | None = None
     drafted: Size | None = None
+    alone: bool = False
 
     def inputs(self, request: Request) -> dict[str, InputSpec]:
         """Tokens, and hidden states [B, T, D] or [B, T, n D]."""
@@ -70,12 +71,12 @@ class DraftHead(Decoder):
     ) -> tuple[Tensor, Cached]:
         """Logits of the drafted words, and the cache of the one layer."""
         positions = Positions("positions")(tokens)
-        e, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
+        x = hidden if self.fuses is None else Linear("fc", self.d_model)(hidden)
+        # alone it has no table: the state stands for the vector of the token
+        e, table = (x, None) if self.alone else self._embedded(tokens, positions)
         if self.fuses is None:
-            joined = Concat("concat")(self.norm(e, name="enorm"), self.norm(hidden, name="hnorm"))
+            joined = Concat("concat")(self.norm(e, name="enorm"), self.norm(x, name="hnorm"))
             x = Linear("eh_proj", self.d_model)(joined)
-        else:
-            x = Linear("fc", self.d_model)(hidden)
         x, kept = self.run(x, Context(positions, past, cache=cache, embedding=e))
         y = self.apply_final_norm(KeepLast("last")(x) if last_only else x)
         if self.head is None:
@@ -90,10 +91,12 @@ class DraftHead(Decoder):
             return self.vocab_size
         return self.drafted if self.degrees is None else self.degrees.chunk(self.drafted)
 
+    def _embedded(self, tokens: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        return self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
+
     def without_shared(self) -> Self:
         """The head without what is the target's: the table, and of multi-token prediction the logits."""
-        shared: dict[str, Any] = {"vocab_size": 1, **({"head": None} if self.drafted is None else {})}
-        return substitute(self, shared)
+        return substitute(self, {"alone": True, **({"head": None} if self.drafted is None else {})})
 
 
 def mtp_head(target: Model) -> DraftHead:

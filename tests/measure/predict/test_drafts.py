@@ -14,7 +14,7 @@ import archcli
 from archcli.api.asking.subject import given
 from archcli.errors import ArchError
 from archcli.wings.serving.api.predict import PredictOptions, predict_question
-from archcli.wings.serving.predict.answers.drafts import Draft
+from archcli.wings.serving.predict.answers.drafts import Speculation
 from table import every_row
 
 TARGET, SMALL, H100 = "llama-3.1-8b", "llama-3.2-1b", "h100-sxm"
@@ -37,11 +37,11 @@ def question(model=TARGET, **options):
 
 
 def test_tokens_of_a_round_are_a_geometric_series():
-    draft = Draft("any", N, ACCEPT)
+    draft = Speculation("any", N, ACCEPT)
     assert draft.per_round == pytest.approx(PER_ROUND)
     assert draft.per_round == pytest.approx((1 - ACCEPT ** (N + 1)) / (1 - ACCEPT))
     # one drafted token that is accepted three times of four: 1.75 a round
-    assert Draft("any", 1, 0.75).per_round == 1.75
+    assert Speculation("any", 1, 0.75).per_round == 1.75
 
 
 @every_row("engine", ["vllm", "none", "llamacpp"])

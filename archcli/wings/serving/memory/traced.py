@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from archcli.wings.media.modules.models.tower import Tower
     from archcli.wings.serving.memory.plan import Plan
 
-PARTS = ("weights", "gradients", "optimizer", "kept", "loss", "gathered", "temporaries", "cache")
-"""Purposes of memory, in the order in which a report lists them."""
-OF_FEW = ("adapters", "draft")
-"""Purposes of several adapters, and of a draft beside the model, alone."""
+USUAL = ("weights", "gradients", "optimizer", "kept", "loss", "gathered", "temporaries", "cache")
+PARTS = (*USUAL, "adapters", "draft")
+"""Purposes of memory, in the order in which a report lists them; the last two of few questions alone."""
 
 
 class MemoryMoment(NamedTuple):
@@ -62,8 +61,7 @@ class MemoryMoment(NamedTuple):
     @property
     def parts(self) -> dict[str, Number]:
         """Bytes by purpose."""
-        few = [name for name in OF_FEW if getattr(self, name)]
-        return {name: getattr(self, name) for name in (*PARTS, *few)}
+        return {name: size for name in PARTS if (size := getattr(self, name)) or name in USUAL}
 
 
 def highest(moments: Iterable[MemoryMoment]) -> MemoryMoment:

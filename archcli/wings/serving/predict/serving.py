@@ -166,9 +166,8 @@ def serve(  # noqa: PLR0913
         return predict_pass(model, decoding, device, plan, use) if drafted is None else drafted(decoding)
 
     def prefilled(prompt_settings: MemorySettings) -> Prediction:
-        if drafted is not None:
-            return drafted(replace(prompt_settings, phase="prefill"))
-        return predict_prompt(model, replace(prompt_settings, phase="prefill"), device, plan, use)
+        mine = replace(prompt_settings, phase="prefill")
+        return predict_prompt(model, mine, device, plan, use) if drafted is None else drafted(mine)
 
     prefill = prefilled(settings)
     alone = prefill if running == 1 else prefilled(settings.alone())

@@ -1,4 +1,4 @@
-"""Options of speculative decoding, for predict, memory and fit: `--draft`, `--draft-tokens`, `--accept`."""
+"""Options of speculative decoding: `--draft`, `--draft-tokens` and `--accept`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from archcli.measure.kvcache.engine import InferenceEngine
 from archcli.modules import Model
 from archcli.modules.spec.values import AboveZero
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
-from archcli.wings.serving.memory.parts.drafts import HeldDraft
+from archcli.wings.serving.memory.beyond.drafts import HeldDraft
 from archcli.wings.serving.memory.parts.heads import DraftHead, eagle_head, mtp_head
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.traced import TracedModel
-from archcli.wings.serving.predict.answers.drafts import Draft, DraftPass
+from archcli.wings.serving.predict.answers.drafts import DraftPass, Speculation
 from archcli.wings.serving.predict.answers.question import PredictQuestion
 
 DraftName = Annotated[
@@ -115,18 +115,18 @@ class DraftOptions:
 
     def timed_draft(
         self, target: Model, settings: MemorySettings, ask: Callable[[Model], PredictQuestion]
-    ) -> Draft | None:
+    ) -> Speculation | None:
         """The draft of a prediction; `ask` asks the same about it alone, in a token's decoding."""
         if not self._drafts(settings.phase):
             return None
         model, (accept, source) = self._model(target, settings.engine), self._accepted()
         usual = target.mtp_depth if self.draft == "mtp" else USUAL_TOKENS
-        draft = Draft(self.draft or "", self.draft_tokens or usual, accept, source)
+        draft = Speculation(self.draft or "", self.draft_tokens or usual, accept, source)
         if model is None:
             return draft
         alone = ask(model)
         passed = DraftPass(alone.model, alone.settings, alone.timing, alone.cache)
-        return Draft(draft.name, draft.tokens, accept, source, passed, self._held(alone.memory()))
+        return Speculation(draft.name, draft.tokens, accept, source, passed, self._held(alone.memory()))
 
     def held_draft(
         self, target: Model, settings: MemorySettings, ask: Callable[[Model], MemoryQuestion]

@@ -15,9 +15,9 @@ from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 from archcli.units import binary_bytes
+from archcli.wings.serving.memory.beyond.drafts import HeldDraft
+from archcli.wings.serving.memory.beyond.engine import of_engine_alone, storages
 from archcli.wings.serving.memory.parts.beside import Needed, RankBytes, is_summed, largest, summed
-from archcli.wings.serving.memory.parts.drafts import HeldDraft
-from archcli.wings.serving.memory.parts.of_engine import of_engine_alone, storages
 from archcli.wings.serving.memory.plan import ONE_DEVICE, DeviceMemory, Plan, wider_plans
 from archcli.wings.serving.memory.ranks import (
     BeyondModel,

@@ -24,7 +24,7 @@ from archcli.wings.serving.memory.answers.question import (
 from archcli.wings.serving.memory.answers.recomputations import kept_rows
 from archcli.wings.serving.memory.answers.tables import title
 from archcli.wings.serving.memory.answers.verdict import margin_bytes, tight_note, verdict_of
-from archcli.wings.serving.memory.parts.drafts import draft_note
+from archcli.wings.serving.memory.beyond.drafts import draft_note
 from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.memory.ranks import RankPeak
 from archcli.wings.serving.memory.traced import MemoryMoment, highest

@@ -82,10 +82,10 @@ class DraftHead(Decoder):
         if self.head is None:
             return y, kept
         tied = table if self.embedding.tied else None
-        return self.head(y, self._words, tied, name="lm_head"), kept
+        return self.head(y, self._vocabulary, tied, name="lm_head"), kept
 
     @property
-    def _words(self) -> Number:
+    def _vocabulary(self) -> Number:
         """The words of a rank that the head gives logits of."""
         if self.drafted is None:
             return self.vocab_size

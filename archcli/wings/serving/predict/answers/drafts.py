@@ -1,4 +1,4 @@
-"""Speculative decoding: a draft makes N tokens, and the target verifies N + 1 of each sequence in one pass.
+"""Speculative decoding: a draft makes N tokens, and the target verifies N + 1 in one pass.
 
 Leviathan et al. 2023, arXiv:2211.17192. Of a share a of tokens accepted at each position, independently, a
 round gives 1 + a + ... + a^N tokens.
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from archcli.measure.report import Report
 from archcli.modules import Model
-from archcli.wings.serving.memory.parts.drafts import HeldDraft, draft_plan
+from archcli.wings.serving.memory.beyond.drafts import HeldDraft, draft_plan
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.predict.prediction import Prediction, predict_pass
@@ -68,7 +68,7 @@ class DraftPass(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class Speculation:
     """A draft of N `tokens` a round, of which the target accepts the share `accept` at each position.
 
     source: of a share that was not stated. passed, held: its passes and its memory; None of n-grams.
@@ -86,7 +86,7 @@ class Draft:
         """Expected tokens of a round: those accepted in a row, and one of the target."""
         return sum(self.accept**i for i in range(self.tokens + 1))
 
-    def at_limit(self) -> Draft:
+    def at_limit(self) -> Speculation:
         """The draft timed by the device's rates alone."""
         if self.passed is None:
             return self

@@ -16,7 +16,7 @@ from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.plan import ONE_DEVICE, DeviceMemory, Plan
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.traced import TracedModel
-from archcli.wings.serving.predict.answers.drafts import Draft, DraftRound
+from archcli.wings.serving.predict.answers.drafts import DraftRound, Speculation
 from archcli.wings.serving.predict.communication.collective import LinkName
 from archcli.wings.serving.predict.constants import Efficiency
 from archcli.wings.serving.predict.engine_kernels.choice import BORROWED
@@ -137,7 +137,7 @@ class PredictQuestion:
     priced: Mapping[str, Any] | None = None
     known: TracedModel | None = field(default=None, compare=False, repr=False)
     again: Callable[..., MemoryQuestion] | None = field(default=None, compare=False, repr=False)
-    draft: Draft | None = None
+    draft: Speculation | None = None
     _memory: list[MemoryQuestion] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @property
@@ -199,14 +199,14 @@ class PredictQuestion:
         settings = replace(self.settings, phase="decode", batch_size=batch_size, seq_len=context)
         return self.draft.round(self.model, settings, self.timing, self.plan, self.cache)
 
-    def _drafted(self, settings: MemorySettings, timing: TimingDevice, draft: Draft) -> Prediction:
+    def _drafted(self, settings: MemorySettings, timing: TimingDevice, draft: Speculation) -> Prediction:
         """A token of each sequence, or the prefill, with a draft."""
         arguments = (self.model, settings, timing, self.plan, self.cache)
         if settings.phase == "decode":
             return draft.round(*arguments).token
         return draft.with_prompt(self.model, settings, self.plan, predict_prompt(*arguments))
 
-    def _timed_on(self, timing: TimingDevice, draft: Draft | None) -> PredictAnswer:
+    def _timed_on(self, timing: TimingDevice, draft: Speculation | None) -> PredictAnswer:
         engine, plan = self.engine, self.plan
         drafted = None if draft is None else lambda settings: self._drafted(settings, timing, draft)
         if self.phase == "serve":

@@ -165,6 +165,7 @@ def test_a_draft_is_shared_by_the_ranks_that_can():
         ({"draft": "ngram", "accept": 0.0}, "no share between 0 and 1"),
         ({"draft": "eagle3", "phase": "prefill"}, "the phase is prefill"),
         ({"draft": "eagle3", "phase": "train"}, "the phase is train"),
+        ({"draft": "eagle3", "command": True}, "--command writes no line"),
         ({"draft": "eagle3", "fit": "time"}, "without --draft"),
         ({"draft": "eagle3", "offload": "auto", "engine": "llamacpp"}, "--offload runs with --draft"),
     ],

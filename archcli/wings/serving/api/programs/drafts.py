@@ -85,6 +85,8 @@ class DraftOptions:
             raise ArchError(what, "--phase serve, or leave --draft out")
         if vars(self).get("offload") is not None:
             raise ArchError("how --offload runs with --draft is not known", "leave one of them out")
+        if vars(self).get("command"):
+            raise ArchError("--command writes no line of an engine with a draft", "leave one of them out")
         return True
 
     def _model(self, target: Model, engine: InferenceEngine | None) -> Model | None:

@@ -73,7 +73,9 @@ class DraftHead(Decoder):
         positions = Positions("positions")(tokens)
         x = hidden if self.fuses is None else Linear("fc", self.d_model)(hidden)
         # alone it has no table: the state stands for the vector of the token
-        e, table = (x, None) if self.alone else self._embedded(tokens, positions)
+        e, table = x, None
+        if not self.alone:
+            e, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         if self.fuses is None:
             joined = Concat("concat")(self.norm(e, name="enorm"), self.norm(x, name="hnorm"))
             x = Linear("eh_proj", self.d_model)(joined)
@@ -90,9 +92,6 @@ class DraftHead(Decoder):
         if self.drafted is None:
             return self.vocab_size
         return self.drafted if self.degrees is None else self.degrees.chunk(self.drafted)
-
-    def _embedded(self, tokens: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        return self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
 
     def without_shared(self) -> Self:
         """The head without what is the target's: the table, and of multi-token prediction the logits."""

@@ -83,6 +83,16 @@ def test_rows_tell_the_draft_from_the_target():
     assert heads["draft"]["flops"] == pytest.approx(4 * 2 * 2048 * 128256 / PER_ROUND)
     served = predicted(phase="serve", **DRAFTED).rows
     assert {row["stage"] for row in served} == {"prefill", "draft prefill", "verify", "draft"}
+    looked_up = predicted(phase="serve", draft="ngram", accept=ACCEPT).rows
+    assert {row["stage"] for row in looked_up} == {"prefill", "verify"}
+
+
+def test_rejected_tokens_are_no_flops_of_the_answer():
+    drafted, plain = predicted(**DRAFTED), predicted()
+    # MFU x time: the FLOPs of one token, up to those of attention over 5 more
+    needed = [report.totals["mfu"] * seconds(report) for report in (drafted, plain)]
+    assert needed[0] == pytest.approx(needed[1], rel=1e-3)
+    assert drafted.totals["hfu"] > 1.5 * drafted.totals["mfu"]
 
 
 def test_the_round_of_a_batch_and_context_is_asked_in_python():

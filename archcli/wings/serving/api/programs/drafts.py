@@ -57,8 +57,8 @@ PADDED, NEAR_WORDS = ("llamacpp", "mlx"), 128
 """Engines whose tables may differ by so many entries of padding (llama.cpp's common/speculative.cpp)."""
 ALONE: dict[str, Any] = dict.fromkeys(("draft", "draft_tokens", "accept"))
 """Options of a draft, left out."""
-TEXT: dict[str, Any] = {option.name: option.default for option in fields(MediaOptions)}
-"""Options of images and sounds, which a draft does not read, left out."""
+TEXT: dict[str, Any] = {**{it.name: it.default for it in fields(MediaOptions)}, "adapters": None}
+"""Options of images, sounds and adapters, which a draft does not read, left out."""
 
 
 @dataclass(frozen=True, kw_only=True)

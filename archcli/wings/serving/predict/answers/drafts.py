@@ -23,7 +23,7 @@ from archcli.wings.serving.predict.times import Seconds
 ROUND = VERIFY, DRAFT, PROMPT = "verify", "draft", "draft prefill"
 """The stages of rows of a round, and of the draft's pass over the prompt."""
 BY_POSITION = "How acceptance falls from position to position, and by text: one share stands for all."
-LOOKED_UP = "What the host takes to look up n-grams."
+BETWEEN = "What the host does between the passes of a round, and its lookups of n-grams."
 
 
 class DraftRound(NamedTuple):
@@ -51,7 +51,8 @@ class DraftRound(NamedTuple):
     @property
     def token(self) -> Prediction:
         """A token of each sequence: the share of the round that it takes."""
-        return self._joined(1 / self.tokens)
+        needed = self.verify.model_flops / (self.passes + 1)  # a rejected token is none of the answer
+        return self._joined(1 / self.tokens)._replace(model_flops=needed)
 
     def _joined(self, share: float) -> Prediction:
         parts = [(name, WeightedStep(share * weight, step)) for name, (weight, step) in self.parts]
@@ -108,10 +109,9 @@ class Speculation:
     ) -> Prediction:
         """The prefill of the target, and that of the draft behind it."""
         drafted = self._predicted(model, settings, plan)
-        if drafted is None:
-            return prefill
-        parts = [("prefill", WeightedStep(1.0, prefill)), (PROMPT, WeightedStep(1.0, drafted))]
-        return joined(parts, prefill.tokens, KERNELS)
+        parts = [("prefill", WeightedStep(1.0, prefill))]
+        parts += [] if drafted is None else [(PROMPT, WeightedStep(1.0, drafted))]
+        return joined(parts, prefill.tokens, KERNELS)._replace(model_flops=prefill.model_flops)
 
     def _predicted(self, target: Model, settings: MemorySettings, plan: Plan) -> Prediction | None:
         """A pass of the draft alone in the phase of the settings."""
@@ -132,8 +132,8 @@ class Speculation:
         source = f" ({self.source})" if self.source else ""
         drafted = f"{self.tokens:,} drafted, {self.accept:.0%} of them accepted at each position{source}"
         note = f"Draft {self.name}: {self.per_round:.2f} tokens a round ({drafted}; one is the target's)."
-        lacks = (BY_POSITION, *([LOOKED_UP] if self.passed is None else ()))
-        return replace(report, notes=(note, *report.notes), not_modelled=(*report.not_modelled, *lacks))
+        lacks = (*report.not_modelled, BY_POSITION, BETWEEN)
+        return replace(report, notes=(note, *report.notes), not_modelled=lacks)
 
     @property
     def in_words(self) -> str:

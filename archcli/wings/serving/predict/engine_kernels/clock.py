@@ -104,7 +104,9 @@ class EngineClock(NamedTuple):
         cache = {"dtype": "bf16", "cache": call.cache or "bf16"}
         width = 1 if call.cache == "fp8" else 2
         widths = (call.width, call.value_width)
-        phase = "decode" if call.queries <= MOST_QUERIES else "prefill"
+        before = call.length - call.queries
+        drafted = bool(before) and call.queries <= MOST_QUERIES and widths != OF_HEADS
+        phase = "decode" if call.queries == 1 or drafted else "prefill"
         # drafted tokens share a read of the cache, as query heads of a group do
         heads = call.heads * (call.queries if phase == "decode" and not call.window else 1)
         if widths in (OF_LATENT, OF_HEADS) and (call.latent or phase == "prefill"):
@@ -118,7 +120,6 @@ class EngineClock(NamedTuple):
             sizes = HeadsCall(heads, call.kv_heads, call.width, call.window, call.batch, call.length, width)
             operation, name = f"attention_{phase}", f"{call.width}{'w' if call.window else ''}"
         whole = self._time(operation, sizes, cache, name)
-        before = call.length - call.queries
         if whole is None or phase == "decode" or not before:
             return whole
         # tokens behind others: the whole prompt without the part that is in the cache, launched once

@@ -188,6 +188,15 @@ def test_what_is_no_draft_is_an_error(options, what):
     assert raised.value.problems[0].hint
 
 
+def test_fit_refuses_a_draft_that_it_could_not_time():
+    with pytest.raises(ArchError, match="what share of its tokens is accepted"):
+        archcli.fit(TARGET, H100, draft=SMALL)
+    with pytest.raises(ArchError, match="--command writes no line"):
+        archcli.fit(TARGET, H100, command=True, **DRAFTED)
+    with pytest.raises(ArchError, match="--draft is of one model"):
+        archcli.fit(device=H100, **DRAFTED)
+
+
 def test_padding_of_a_table_is_no_other_vocabulary_for_llamacpp():
     # Qwen2.5: 152,064 and 151,936 entries for the same words
     options = {"draft": "qwen2.5-0.5b", "accept": 0.6, "dtype": "q4_k_m"}

@@ -99,6 +99,9 @@ class FitOptions(DraftOptions, NetworkOptions, OffloadOptions):
     def question(self, subject: Subject) -> FitQuestion:
         """The question about a loaded model."""
         shared = {name: vars(self)[name] for name in SHARED}
+        if self.draft is not None:
+            self.check_draft()
+            self.accepted()  # memory needs no share, and a speed without one would be unknown
         if self.offload is not None:
             if self.engine not in {None, "llamacpp"}:
                 what = f"--offload is of llama.cpp, and the engine is {self.engine}"

@@ -83,11 +83,15 @@ class DraftOptions:
         if phase not in PHASES:
             what = f"--draft applies to decode and serve only, and the phase is {phase}"
             raise ArchError(what, "--phase serve, or leave --draft out")
+        self.check_draft()
+        return True
+
+    def check_draft(self) -> None:
+        """Raise ArchError for options that a draft excludes."""
         if vars(self).get("offload") is not None:
             raise ArchError("how --offload runs with --draft is not known", "leave one of them out")
         if vars(self).get("command"):
             raise ArchError("--command writes no line of an engine with a draft", "leave one of them out")
-        return True
 
     def _model(self, target: Model, engine: InferenceEngine | None) -> Model | None:
         """The draft as a model; None of n-grams. Raises ArchError for one with another vocabulary."""
@@ -106,7 +110,7 @@ class DraftOptions:
             raise ArchError(f"--draft {name} has {sizes}", hint)
         return model
 
-    def _accepted(self) -> tuple[float, str]:
+    def accepted(self) -> tuple[float, str]:
         """The share accepted at each position, and the source of a published one."""
         if self.accept is not None:
             return self.accept, ""
@@ -121,7 +125,7 @@ class DraftOptions:
         """The draft of a prediction; `ask` asks the same about it alone, in a token's decoding."""
         if not self._drafts(settings.phase):
             return None
-        model, (accept, source) = self._model(target, settings.engine), self._accepted()
+        model, (accept, source) = self._model(target, settings.engine), self.accepted()
         usual = target.mtp_depth if self.draft == "mtp" else USUAL_TOKENS
         draft = Speculation(self.draft or "", self.draft_tokens or usual, accept, source)
         if model is None:

@@ -102,7 +102,8 @@ def mtp_head(target: Model) -> DraftHead:
     """The model's own layer of multi-token prediction. Raises ArchError where it states none."""
     if not target.mtp_depth:
         what = f"{target.name or 'this model'} states no layer of multi-token prediction"
-        raise ArchError(f"--draft mtp: {what}", "--draft eagle3, ngram, or a smaller model of the same words")
+        hint = "--set mtp.depth=1 where the checkpoint has one; else eagle3, ngram, or a smaller model"
+        raise ArchError(f"--draft mtp: {what}", hint)
     predicting: Any = target.value_of("mtp")
     layer = predicting.layer or [it.block for it in LayerIndex(target)][-1]
     return _headed(target, layer, quantization=target.quantization, published_in=target.published_in)

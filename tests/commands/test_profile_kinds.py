@@ -83,7 +83,7 @@ def test_a_model_that_fits_is_measured_itself(profiled, monkeypatch):
 
 @pytest.mark.long
 def test_a_model_that_does_not_fit_is_measured_by_kinds(profiled, monkeypatch):
-    monkeypatch.setattr("archcli.wings.serving.memory.timed_run.TORCH_BYTES", 0)
+    monkeypatch.setattr("archcli.wings.serving.memory.beyond.timed_run.TORCH_BYTES", 0)
     with_memory(monkeypatch, 200 / 2**20)
     code, out, err = profiled()
     found = json.loads(out)

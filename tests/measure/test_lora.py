@@ -9,7 +9,7 @@ from archcli.measure.params import count_params
 from archcli.modules import GLU, Group, MixtureOfExperts
 from archcli.modules.adapters.lora import LoRA
 from archcli.modules.spec.request import Request
-from archcli.wings.serving.memory.timed_run import run_memory
+from archcli.wings.serving.memory.beyond.timed_run import run_memory
 from archcli.wings.shapes.symbolic.formula import formula
 from archcli.wings.shapes.symbolic.sweep import sweep
 from small import decoder, layer

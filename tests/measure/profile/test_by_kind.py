@@ -15,7 +15,7 @@ from archcli.wings.running.runtime.model.build import build_model, store_experts
 from archcli.wings.running.runtime.model.random_data import fill
 from archcli.wings.running.runtime.profile.record import record
 from archcli.wings.running.runtime.profile.work import BuildSettings, prepare
-from archcli.wings.serving.memory.timed_run import run_memory
+from archcli.wings.serving.memory.beyond.timed_run import run_memory
 from recordings import GQA, MODELS, RMS, decoder, question
 
 CASES = [(name, phase) for name in ("gemma2", "deepseek", "t5") for phase in ("forward", "train", "decode")]

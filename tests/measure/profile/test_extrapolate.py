@@ -14,7 +14,7 @@ from archcli.wings.running.profile.extrapolate.recording import extrapolated
 from archcli.wings.running.profile.reports.by_kind import by_kind
 from archcli.wings.running.profile.reports.one import profile_of
 from archcli.wings.running.recording.recording import Recording
-from archcli.wings.serving.memory.timed_run import run_memory
+from archcli.wings.serving.memory.beyond.timed_run import run_memory
 from archcli.wings.serving.recorded.operations import OpTime
 from recordings import BY_KIND, MODELS, decoder, question
 

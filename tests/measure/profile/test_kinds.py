@@ -10,7 +10,7 @@ from archcli.load.source import load
 from archcli.measure.passes import checked_pass
 from archcli.modules import GLU, MixtureOfExperts
 from archcli.wings.running.profile.extrapolate.plan import MemoryLimits, plan_of
-from archcli.wings.serving.memory.timed_run import run_memory
+from archcli.wings.serving.memory.beyond.timed_run import run_memory
 from archcli.wings.serving.predict.calibrate.cut import cut, depth, kinds_of
 from archcli.wings.serving.recorded.machine import cache_size
 from recordings import BY_KIND, MODELS, question

@@ -8,7 +8,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.modules.spec.request import Request
-from archcli.wings.serving.memory.timed_run import require_memory, run_memory
+from archcli.wings.serving.memory.beyond.timed_run import require_memory, run_memory
 from archcli.wings.serving.recorded.machine import available_memory, cores, total_memory
 from sources import OTHERS
 

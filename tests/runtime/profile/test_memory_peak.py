@@ -9,7 +9,7 @@ import pytest
 
 from archcli.load.source import load
 from archcli.modules.spec.request import Request
-from archcli.wings.serving.memory.timed_run import run_memory
+from archcli.wings.serving.memory.beyond.timed_run import run_memory
 
 pytestmark = [
     pytest.mark.torch,

@@ -53,8 +53,10 @@ def _report(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Rea
         return _model(options, overrides, tick, read)
     if overrides:
         raise ArchError("--set changes a model, and none is named", "name one, or leave --set out")
-    if options.command:
-        raise ArchError("--command is of one model, and none is named", "name one, or leave --command out")
+    for name in ("command", "draft"):
+        if vars(options)[name]:
+            what = f"--{name} is of one model, and none is named"
+            raise ArchError(what, f"name one, or leave --{name} out")
     if options.device is not None and options.files is None:
         report = _presets(options, tick)
         return replace(report, notes=(*report.notes, *taken_notes(options)))

@@ -49,6 +49,7 @@ from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.plan_options import WHOLE, Adapters, Free, PlanOptions
 from archcli.wings.serving.api.programs.adapters import with_adapters
 from archcli.wings.serving.api.programs.command_lines import with_command
+from archcli.wings.serving.api.programs.drafts import ALONE, TEXT, DraftOptions
 from archcli.wings.serving.api.programs.pasted import with_commands
 from archcli.wings.serving.api.programs.trainer import TrainerOptions, of_known_plan
 from archcli.wings.serving.devices.engines import runs_on
@@ -111,12 +112,12 @@ MeasuredBytesOption = Annotated[str | None, Option(MEASURED, metavar="[PART:]SIZ
 DEFAULT_PHASE: MemoryPhase = "train"
 OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum", "gradients", "zero", "trainer", "method")
 """Options of training alone; with one of them the answer leaves serving out."""
-SET_BY_ENGINE = {"cache_dtype", "past", "engine", "offload", "split", "trainer", "trained"}
+SET_BY_ENGINE = {"cache_dtype", "past", "engine", "offload", "split", "trainer", "trained", "verifies"}
 """Fields of MemorySettings that depend on several options."""
 
 
 @dataclass(frozen=True)
-class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions, TrainerOptions):
+class MemoryOptions(DraftOptions, NodesOption, OffloadOptions, PlanOptions, MediaOptions, TrainerOptions):
     """Options of `archcli memory`."""
 
     model: ModelLike
@@ -182,7 +183,8 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions, Trai
         model, settings = with_adapters(model, settings, self.adapters)
         model = as_converted(model, (settings.engine or NO_ENGINE).name)
         device = share_of(device, settings.engine, self.utilization)
-        question = MemoryQuestion(model, settings, self.devices_plan(), device, again=again)
+        draft = self.held_draft(loaded, settings, self._asked_alone)
+        question = MemoryQuestion(model, settings, self.devices_plan(), device, again=again, draft=draft)
         several = device is not None and device.n_devices > 1
         # --fit devices asks how many, whatever their number here
         if not (device is None or not several or question.plan != WHOLE or self.fit == "devices"):
@@ -190,6 +192,11 @@ class MemoryOptions(NodesOption, OffloadOptions, PlanOptions, MediaOptions, Trai
 
             question = replace(question, plan=usual_plan(question, device.n_devices))
         return self.with_offload(of_known_plan(question))
+
+    def _asked_alone(self, draft: Model) -> MemoryQuestion:
+        """The question about the draft alone, of text."""
+        changes: dict[str, Any] = {**ALONE, **TEXT, "model": draft}
+        return replace(self, **changes).question(draft)
 
     def serving(self, loaded: Model) -> MemoryQuestion | None:
         """The question about serving, where neither a phase nor an option of training is set; else None."""

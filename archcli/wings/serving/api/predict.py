@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any
 
 from archcli.api.asking.options import (
@@ -48,6 +49,7 @@ from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.plan_options import WHOLE, Adapters, Free, PlanOptions
 from archcli.wings.serving.api.programs.adapters import with_adapters
 from archcli.wings.serving.api.programs.command_lines import with_command
+from archcli.wings.serving.api.programs.drafts import ALONE, TEXT, DraftOptions
 from archcli.wings.serving.api.programs.pasted import with_commands
 from archcli.wings.serving.api.programs.trainer import TrainerOptions, of_known_plan
 from archcli.wings.serving.devices.engines import load_engine
@@ -155,7 +157,9 @@ OF_REFERENCE = "The pass of the reference model is not timed."
 
 
 @dataclass(frozen=True)
-class PredictOptions(LoadOptions, NetworkOptions, OffloadOptions, PlanOptions, MediaOptions, TrainerOptions):
+class PredictOptions(
+    LoadOptions, DraftOptions, NetworkOptions, OffloadOptions, PlanOptions, MediaOptions, TrainerOptions
+):
     """Options of `archcli predict`; None for one left out."""
 
     model: ModelLike
@@ -261,7 +265,11 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     plan, beyond = options.devices_plan(), options.beyond(priced)
     live = LiveServer.of(load_engine(beyond.engine), known.maker, of_model(model))
     question = PredictQuestion(model, settings, device, plan, beyond, live, priced, again=again)
+    draft = asking.timed_draft(loaded, settings, partial(_asked_alone, asking))
+    question = replace(question, draft=draft)
     if options.fit is not None and not asking.is_loaded:
+        if draft is not None:
+            raise ArchError("--fit time compares plans without --draft", "leave one of them out")
         if device.memory.unlike:
             raise ArchError("--fit time compares plans of equal devices", "leave --fit out")
         if options.offload is not None:
@@ -276,6 +284,12 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
         question = replace(question, plan=shared_plan, known=fitted.known)
     of_known_plan(question.memory())
     return _with_offload(question, asking)
+
+
+def _asked_alone(asking: PredictOptions, draft: Model) -> PredictQuestion:
+    """The question about a token of the draft alone, of text."""
+    changes: dict[str, Any] = {**ALONE, **TEXT, "model": draft, "phase": "decode", "new": None}
+    return predict_question(draft, replace(asking, **changes))
 
 
 def _with_offload(question: PredictQuestion, options: PredictOptions) -> PredictQuestion:
@@ -346,6 +360,7 @@ def predict_report(subject: Subject, question: PredictQuestion, options: Predict
         notes.append(OF_TRAINER.format(memory.settings.trainer.title))
         notes += [OF_REFERENCE] * bool(memory.settings.trainer.reference)
     report = replace(report, notes=(*options.method_notes(memory), *report.notes, *notes))
+    report = report if question.draft is None else question.draft.noted(report)
     report = with_command(options.with_arguments(report, memory), memory, subject, options)
     return subject.named(with_commands(report, "predict", subject, options), options)
 

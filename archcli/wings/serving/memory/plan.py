@@ -190,7 +190,8 @@ class Plan:
         mine = self.of_replica(settings)
         if settings.phase == "train" or self.batches_at_once(settings) == 1:
             return mine
-        decodes, chunk = settings.phase == "decode", mine.chunk or DEFAULT_TOKENS
+        decodes = settings.phase == "decode" or settings.verifies
+        chunk = mine.chunk or DEFAULT_TOKENS
         chunks = 0 if decodes else mine.batch_size * tokens // chunk
         batches = min(mine.batch_size, max(self.pp, chunks))
         return replace(mine, batch_size=-(-mine.batch_size // batches))

@@ -7,7 +7,7 @@ rounding is an upper bound; the context and NCCL are ranges, with measurements b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -180,9 +180,11 @@ class RankPeak(NamedTuple):
 
     def with_temporaries(self, size: int) -> RankPeak:
         """The peak with `size` more bytes of temporaries in every moment."""
-        moments = [moment._replace(temporaries=moment.temporaries + size) for moment in self.moments]
-        peak = self.peak._replace(temporaries=self.peak.temporaries + size)
-        return self._replace(peak=peak, moments=tuple(moments))
+        return self.changed(lambda moment: moment._replace(temporaries=moment.temporaries + size))
+
+    def changed(self, change: Callable[[MemoryMoment], MemoryMoment]) -> RankPeak:
+        """The peak with a change of every moment."""
+        return self._replace(peak=change(self.peak), moments=tuple(map(change, self.moments)))
 
 
 def rank_peaks(known: TracedModel, settings: MemorySettings, plan: Plan) -> list[RankPeak]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from archcli.arith import Number, to_bytes
@@ -32,6 +32,8 @@ FP8 = "fp8"
 DEFAULT_TOKENS = 2048
 COMPUTED = ("bf16", "fp16", "fp32")
 """Types that torch computes a model in."""
+ABSORBED = {"mla": "absorbed"}
+"""The form in which few tokens read a cache of latents, as a decoded one does."""
 NOT_EMPTY = value_type(AboveZero | None)
 
 
@@ -54,6 +56,7 @@ class MemorySettings:
     split: bytes of each of several unlike devices, by which an engine that splits layers shares them out.
     trainer: what trains; None is the model as archcli builds it.
     trained: the dtype of the weights that train; empty is `dtype`.
+    verifies: a prefill of drafted tokens, which all have logits.
 
     Raises ArchError for a value that a field does not accept.
     """
@@ -80,6 +83,8 @@ class MemorySettings:
     split: tuple[AboveZero, ...] = ()
     trainer: ChosenTrainer = None
     trained: str = ""
+    # without repr, by which sizes are recorded that no draft changes
+    verifies: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.engine is None and self.phase == "serve":
@@ -210,6 +215,8 @@ class MemorySettings:
             return (Request("forward", self.batch_size, tokens, source_len=source, media=media),)
         if self.phase == "decode":
             return (Request("decode", self.batch_size, 1, tokens, source),)
+        if self.verifies:
+            return (Request("prefill", self.batch_size, tokens, self.past, source, "all", ABSORBED),)
         if self.chunk is None or self.chunk >= tokens:
             return (
                 Request("prefill", self.batch_size, tokens, self.past or None, source, forms=self._forms),

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from archcli.wings.media.modules.models.tower import Tower
     from archcli.wings.serving.memory.plan import Plan
 
-PARTS = ("weights", "gradients", "optimizer", "kept", "loss", "gathered", "temporaries", "cache", "adapters")
-"""Purposes of memory, in the order in which a report lists them; the last of several adapters alone."""
+USUAL = ("weights", "gradients", "optimizer", "kept", "loss", "gathered", "temporaries", "cache")
+PARTS = (*USUAL, "adapters", "draft")
+"""Purposes of memory, in the order in which a report lists them; the last two of few questions alone."""
 
 
 class MemoryMoment(NamedTuple):
@@ -50,6 +51,7 @@ class MemoryMoment(NamedTuple):
     temporaries: Number = 0
     cache: Number = 0
     adapters: Number = 0
+    draft: Number = 0
 
     @property
     def bytes(self) -> Number:
@@ -59,7 +61,7 @@ class MemoryMoment(NamedTuple):
     @property
     def parts(self) -> dict[str, Number]:
         """Bytes by purpose."""
-        return {name: getattr(self, name) for name in (PARTS if self.adapters else PARTS[:-1])}
+        return {name: size for name in PARTS if (size := getattr(self, name)) or name in USUAL}
 
 
 def highest(moments: Iterable[MemoryMoment]) -> MemoryMoment:

@@ -33,6 +33,7 @@ COLOURS = {
     "temporaries": "#8a8a8a",
     "cache": "#7b5ea7",
     "adapters": "#f0e442",
+    "draft": "#44aa99",
 }
 """By part: the colour-blind-safe palette of Okabe and Ito (2008)."""
 LABELS = {"optimizer": "optimizer states", "kept": "kept for backward", "gathered": "gathered from others"}

@@ -317,7 +317,8 @@ def all_batches(times: RankTimes, plan: Plan) -> RunStages:
     """A pass of inference of all sequences, in the batches that go through the stages."""
     planned = times.rank.planned
     batches = -(-int(plan.of_replica(times.settings).batch_size) // int(planned.request.batch_size))
-    run = _decoding if planned.request.phase == "decode" else _prefill
+    decodes = planned.request.phase == "decode" or times.settings.verifies
+    run = _decoding if decodes else _prefill
     return run(times, plan, batches)
 
 
@@ -337,7 +338,8 @@ def traced_plan(plan: Plan, settings: MemorySettings, device: TimingDevice) -> P
 
 def _fills_stages(plan: Plan, settings: MemorySettings) -> bool:
     """Whether the stages are empty before the pass, and after it."""
-    return plan.batches_at_once(settings) > 1 and settings.phase in {"prefill", "forward"}
+    fills = settings.phase in {"prefill", "forward"} and not settings.verifies
+    return plan.batches_at_once(settings) > 1 and fills
 
 
 def bounds(rows: Iterable[PredictedRow], exposed_s: float) -> dict[Bound, float]:

@@ -114,6 +114,8 @@ OFF_THE_CHORD = 1e-3
 MOST_HALVINGS = 6
 PredictStep = Callable[[int], Prediction]
 """Predicts one decoded token of each sequence, given the tokens before it."""
+Passes = Callable[[MemorySettings], Prediction]
+"""Predicts a prefill, or a decoded token, of these settings."""
 
 
 class WeightedStep(NamedTuple):
@@ -139,7 +141,7 @@ class ServedTokens:
     at_once: int
 
 
-def serve(
+def serve(  # noqa: PLR0913
     model: Model,
     settings: MemorySettings,
     new: int,
@@ -147,21 +149,25 @@ def serve(
     plan: Plan,
     use: CacheUse,
     engine: Engine = KERNELS,
+    *,
+    drafted: Passes | None = None,
 ) -> ServedTokens:
     """Predict B = `batch_size` sequences of `seq_len` tokens, and `new` more of each.
 
-    One prefill, then a step for each new token, of as many sequences as run at once. Raises ArchError as
-    `predict_pass` does.
+    One prefill, then a step for each new token, of as many sequences as run at once; `drafted` predicts both
+    with a draft. Raises ArchError as `predict_pass` does.
     """
     prompt, batch_size = int(settings.tokens(model)), int(settings.batch_size)
     settings = replace(settings, batch_size=engine.at_once or batch_size)
     running = int(settings.batch_size)
 
     def step(past: int) -> Prediction:
-        return predict_pass(model, settings.decoding(model, past), device, plan, use)
+        decoding = settings.decoding(model, past)
+        return predict_pass(model, decoding, device, plan, use) if drafted is None else drafted(decoding)
 
     def prefilled(prompt_settings: MemorySettings) -> Prediction:
-        return predict_prompt(model, replace(prompt_settings, phase="prefill"), device, plan, use)
+        mine = replace(prompt_settings, phase="prefill")
+        return predict_prompt(model, mine, device, plan, use) if drafted is None else drafted(mine)
 
     prefill = prefilled(settings)
     alone = prefill if running == 1 else prefilled(settings.alone())
@@ -169,7 +175,8 @@ def serve(
     steps = spanned(step, prompt, prompt + new - 1)
     rounds = batch_size / running
     again = [WeightedStep(rounds * weight, step) for weight, step in steps]
-    parts = [("prefill", WeightedStep(rounds, prefill)), *(("decode", step) for step in again)]
+    names = ("prefill", "decode") if drafted is None else ("", "")
+    parts = [(names[0], WeightedStep(rounds, prefill)), *((names[1], step) for step in again)]
     whole, per_token = joined(parts, batch_size * new, engine), added(steps, 1 / new)
     first, per_token = first.known(), per_token.known()
     if engine.live is None:
@@ -306,7 +313,7 @@ def longest(steps: list[WeightedStep]) -> Prediction:
 
 
 def joined(parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine) -> Prediction:
-    """All parts as one prediction of so many tokens; the `stage` of a row is the name of its part."""
+    """All parts as one prediction of so many tokens; the `stage` of a row is the name of its part, if any."""
     steps = [step for _, step in parts]
     first = steps[0].step
     sums: dict[str, Any] = {
@@ -329,8 +336,8 @@ def _rows(parts: list[tuple[str, WeightedStep]]) -> Iterator[PredictedRow]:
     rows: dict[tuple[str, ...], PredictedRow] = {}
     for name, (weight, step) in parts:
         for row in step.rows:
-            scaled = row.scaled(weight)._replace(stage=name)
-            key = (name, row.path, row.kernel, row.bound_by)
+            scaled = row.scaled(weight)._replace(stage=name or row.stage)
+            key = (scaled.stage, row.path, row.kernel, row.bound_by)
             rows[key] = rows[key].plus(scaled) if key in rows else scaled
     yield from rows.values()
 

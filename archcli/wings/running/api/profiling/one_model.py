@@ -27,7 +27,7 @@ from archcli.wings.running.api.profiling.settings import (
 )
 from archcli.wings.running.profile.reports.one import profile_of
 from archcli.wings.running.recording.recording import Recording
-from archcli.wings.serving.memory.timed_run import require_memory
+from archcli.wings.serving.memory.beyond.timed_run import require_memory
 from archcli.wings.serving.predict.calibrate.cut import cut, depth
 from archcli.wings.serving.recorded.machine import Ceilings
 

@@ -30,8 +30,8 @@ from archcli.wings.running.api.profiling.settings import (
 from archcli.wings.running.profile.reports.joined import RunOfRanks, of_ranks
 from archcli.wings.running.profile.reports.one import profile_of
 from archcli.wings.running.recording.recording import Recording
+from archcli.wings.serving.memory.beyond.timed_run import require_memory
 from archcli.wings.serving.memory.shares import sharded_memory
-from archcli.wings.serving.memory.timed_run import require_memory
 from archcli.wings.serving.recorded.machine import available_memory
 from archcli.wings.serving.recorded.operations import CollectiveTime
 

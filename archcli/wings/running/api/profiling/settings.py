@@ -18,7 +18,7 @@ from archcli.wings.running.profile.quality import is_disturbed
 from archcli.wings.running.recording.disturbance import ProcessorTimes, disturbance, processor_times
 from archcli.wings.running.recording.recording import Recording
 from archcli.wings.serving.devices.ceilings import SEPARATOR, CeilingsKey, ceilings_file, kept_ceilings
-from archcli.wings.serving.memory.timed_run import compiled_memory, require_memory, run_memory
+from archcli.wings.serving.memory.beyond.timed_run import compiled_memory, require_memory, run_memory
 from archcli.wings.serving.recorded.machine import Ceilings, available_memory, cache_size, processor
 
 if TYPE_CHECKING:

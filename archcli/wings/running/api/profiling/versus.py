@@ -17,7 +17,7 @@ from archcli.wings.running.api.profiling.vs_changes import RequestedVariant
 from archcli.wings.running.profile.reports.variants import MeasuredVariant, parameter_notes
 from archcli.wings.running.profile.reports.versus import versus
 from archcli.wings.running.recording.recording import Timing
-from archcli.wings.serving.memory.timed_run import require_memory
+from archcli.wings.serving.memory.beyond.timed_run import require_memory
 from archcli.wings.serving.recorded.machine import available_memory
 
 SHARED = ("activations_bytes", "torch_bytes")

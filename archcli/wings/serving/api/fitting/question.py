@@ -25,6 +25,7 @@ from archcli.wings.serving.api.memory import Memory, MemoryOptions
 from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.plan_options import Adapters, Free
 from archcli.wings.serving.api.predict import PredictOptions, predict_question
+from archcli.wings.serving.api.programs.drafts import ALONE, DraftOptions
 from archcli.wings.serving.api.programs.trainer import Command
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.plan import DeviceMemory
@@ -69,7 +70,7 @@ Verbose = Annotated[bool, Option("Show every format of a model, or every model o
 
 
 @dataclass(frozen=True)
-class FitOptions(NetworkOptions, OffloadOptions):
+class FitOptions(DraftOptions, NetworkOptions, OffloadOptions):
     """What `archcli fit` asks."""
 
     model: ModelLike | None = None
@@ -98,6 +99,9 @@ class FitOptions(NetworkOptions, OffloadOptions):
     def question(self, subject: Subject) -> FitQuestion:
         """The question about a loaded model."""
         shared = {name: vars(self)[name] for name in SHARED}
+        if self.draft is not None:
+            self.check_draft()
+            self.accepted()  # memory needs no share, and a speed without one would be unknown
         if self.offload is not None:
             if self.engine not in {None, "llamacpp"}:
                 what = f"--offload is of llama.cpp, and the engine is {self.engine}"
@@ -137,6 +141,7 @@ class FitOptions(NetworkOptions, OffloadOptions):
 SHARED = (
     *("device", "nodes", "batch_size", "engine", "kv_dtype", "utilization", "free", "adapters"),
     *NO_OFFLOAD,
+    *ALONE,
 )
 """Options that memory and predict have, too."""
 

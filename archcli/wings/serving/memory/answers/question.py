@@ -8,7 +8,6 @@ from math import floor
 from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError, Problem, closest, either, quote
-from archcli.graph import StateContent
 from archcli.graph.kept import FP32
 from archcli.measure.kvcache.engine import CACHING, NO_ENGINE
 from archcli.measure.notes import context_notes, flex_notes, source_notes, unfused_notes
@@ -16,11 +15,12 @@ from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 from archcli.units import binary_bytes
+from archcli.wings.serving.memory.beyond.drafts import HeldDraft
+from archcli.wings.serving.memory.beyond.engine import of_engine_alone, storages
 from archcli.wings.serving.memory.parts.beside import Needed, RankBytes, is_summed, largest, summed
 from archcli.wings.serving.memory.plan import ONE_DEVICE, DeviceMemory, Plan, wider_plans
 from archcli.wings.serving.memory.ranks import (
     BeyondModel,
-    Overhead,
     RankPeak,
     beyond_model,
     rank_peaks,
@@ -84,7 +84,7 @@ class MemoryQuestion:
     """The question how much memory a model takes with these settings and this plan.
 
     `known` keeps the traced passes of the model; a question and those `changed` from it share it. `again`
-    asks the same with other options, {"dtype": "q4_k_m"}, from the command on.
+    asks the same with other options, {"dtype": "q4_k_m"}, from the command on. `draft` lies beside the model.
     """
 
     model: Model
@@ -93,6 +93,7 @@ class MemoryQuestion:
     device: DeviceMemory | None = None
     known: TracedModel | None = field(default=None, compare=False, repr=False)
     again: Callable[..., MemoryQuestion] | None = field(default=None, compare=False, repr=False)
+    draft: HeldDraft | None = None
 
     def __post_init__(self) -> None:
         if self.known is None or self.known.model is not self.model:
@@ -107,6 +108,8 @@ class MemoryQuestion:
         known = self.traced
         key = "ranks", self.settings, self.plan
         peaks = known.once(key, lambda: rank_peaks(known, self.settings, self.plan))
+        if self.draft is not None:
+            peaks = self.draft.beside_ranks(peaks, self.model, self.settings, self.plan)
 
         def lacking(rank: RankPeak) -> float:
             unlike = self.device is not None and self.device.unlike
@@ -122,8 +125,8 @@ class MemoryQuestion:
             training=self.settings.phase == "train",
             # devices with whole layers copy from one to the next, without a communicator
             n_devices=1 if self.settings.splits_layers else self.plan.devices,
-            n_storages=_storages(ranks[0]),
-            of_engine=tuple(_of_engine_alone(self.settings, self.model, ranks[0])),
+            n_storages=storages(ranks[0]),
+            of_engine=tuple(of_engine_alone(self.settings, self.model, ranks[0])),
         )
         offload = self.settings.offload
         if offload is None:
@@ -133,6 +136,10 @@ class MemoryQuestion:
     def offload_totals(self, answer: MemoryAnswer) -> dict[str, Any]:
         """What an offload leaves in RAM, by JSON's key; empty without one."""
         return {} if self.settings.offload is None else {"offload": self._in_ram(answer.ranks)}
+
+    def draft_totals(self) -> dict[str, Any]:
+        """The bytes of the draft on a device, by JSON's keys; empty without one."""
+        return {} if self.draft is None else self.draft.totals(self.model, self.settings, self.plan)
 
     def _in_ram(self, ranks: tuple[RankPeak, ...]) -> dict[str, Any]:
         from archcli.wings.serving.memory.answers.ram import ram_record  # of an offload alone
@@ -160,9 +167,12 @@ class MemoryQuestion:
         workspace = 0 if on_cpu else workspace_bytes(device.architecture if device else "")
 
         def count() -> list[RankBytes]:
-            return [self._bytes(rank, workspace) for rank in self.ranks()]
+            return [self._bytes(rank, workspace) for rank in replace(self, draft=None).ranks()]
 
-        return largest(summed(self.traced, self.settings, self.plan, workspace, count), device)
+        ranks = summed(self.traced, self.settings, self.plan, workspace, count)
+        if self.draft is not None:
+            ranks = self.draft.added(ranks, self.model, self.settings, self.plan)
+        return largest(ranks, device)
 
     def _bytes(self, rank: RankPeak, workspace: int) -> RankBytes:
         weights, beyond = rank.peak.weights + rank.peak.adapters, self.answer_with((rank,)).beyond.bytes
@@ -171,31 +181,6 @@ class MemoryQuestion:
     def changed(self, **settings: Any) -> MemoryQuestion:
         """This question with other settings."""
         return replace(self, settings=replace(self.settings, **settings))
-
-
-def _of_engine_alone(settings: MemorySettings, model: Model, rank: RankPeak) -> Iterator[Overhead]:
-    """What an engine takes besides: the graphs of its launches, and what an indexer gathers keys into."""
-    reserves = reserves_of(settings.engine or NO_ENGINE)
-    least, most = reserves.launched
-    if most:
-        yield Overhead("CUDA graphs", most, least, "logs: graph_memory of `archcli engines`")
-    states = [state for row in rank.traced.rows for state in row.states]
-    keys = next((state for state in states if state.holds is StateContent.INDEX_KEYS), None)
-    if keys is not None and reserves.gathered:
-        # in fp8, with a scale in fp32
-        size = (keys.entry or keys.per_token(rank.traced.request.batch_size)) + FP32
-        gathered = int(reserves.gathered * settings.context(model) // keys.shared_by * size)
-        yield Overhead("keys of the indexer", gathered, gathered, "gathered_keys of `archcli engines`")
-
-
-def _storages(rank: RankPeak) -> int:
-    """How many storages are alive at a peak: weights, gradients and states, and what is kept."""
-    traced = rank.traced
-    tensors = sum(len(row.weights) * int(row.copies) for row in traced.rows)
-    # the weight, its gradient, and two moments of the optimizer
-    per_weight = 4 if traced.execution.records else 1
-    saved = traced.ledger.saved.values()
-    return per_weight * tensors + sum(int(s.record.times * s.record.pieces) for s in saved)
 
 
 OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum", "gradients")

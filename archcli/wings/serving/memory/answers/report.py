@@ -24,6 +24,7 @@ from archcli.wings.serving.memory.answers.question import (
 from archcli.wings.serving.memory.answers.recomputations import kept_rows
 from archcli.wings.serving.memory.answers.tables import title
 from archcli.wings.serving.memory.answers.verdict import margin_bytes, tight_note, verdict_of
+from archcli.wings.serving.memory.beyond.drafts import draft_note
 from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.memory.ranks import RankPeak
 from archcli.wings.serving.memory.traced import MemoryMoment, highest
@@ -171,6 +172,8 @@ def _inputs(question: MemoryQuestion) -> Record:
         of_engine["new"] = settings.new
     if engine.adapters:
         of_engine["adapters"] = engine.adapters
+    if question.draft is not None:
+        of_engine["draft"] = question.draft.name
     if device is not None and settings.phase in CACHING:
         of_device["utilization"] = device.utilization
     return {
@@ -210,6 +213,7 @@ def _totals(question: MemoryQuestion, answer: MemoryAnswer, fitted: Record | Non
         "fit": fitted,
         "change": cheapest_change(question) if fits is False else None,
         **question.offload_totals(answer),
+        **({} if question.draft is None else {"draft": question.draft_totals()}),
         **_of_towers(question),
     }
 
@@ -269,6 +273,8 @@ def _notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -> I
         from archcli.wings.serving.memory.answers.offloading import offload_notes  # of an offload alone
 
         yield from offload_notes(question, totals["offload"])
+    if question.draft is not None:
+        yield draft_note(totals["draft"])
     if totals["beyond"]:
         names = ", ".join(part["label"] for part in totals["beyond"])
         size = binary_bytes(totals["beyond_bytes"])

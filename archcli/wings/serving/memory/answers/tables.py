@@ -47,6 +47,7 @@ def _parts(question: MemoryQuestion) -> Iterator[str]:
             yield f"{name.replace('_', ' ')} {value}"
     if settings.phase in CACHING:
         yield from _serving_parts(settings)
+        yield from _draft_part(question)
     if settings.offload is not None:
         yield settings.offload.in_words
     if settings.gradients is not None:
@@ -71,6 +72,11 @@ def _serving_parts(settings: MemorySettings) -> Iterator[str]:
         yield f"cache in {settings.cache_dtype}"
     if settings.engine and settings.engine.adapters:
         yield f"adapters {settings.engine.adapters}"
+
+
+def _draft_part(question: MemoryQuestion) -> Iterator[str]:
+    if question.draft is not None:
+        yield f"draft {question.draft.name}"
 
 
 def engine_in_words(settings: MemorySettings) -> str:

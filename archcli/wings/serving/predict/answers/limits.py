@@ -19,6 +19,7 @@ from archcli.wings.serving.memory.answers.tables import (
 from archcli.wings.serving.memory.answers.verdict import tight_note
 from archcli.wings.serving.memory.plan import DEVICES_PER_NODE
 from archcli.wings.serving.memory.settings import MemoryPhase, MemorySettings
+from archcli.wings.serving.predict.answers.drafts import ROUND
 from archcli.wings.serving.predict.answers.question import PredictQuestion, PredictSettings
 from archcli.wings.serving.predict.answers.tables import kind_of_figures, to_four
 from archcli.wings.serving.predict.communication.collective import ANY_NUMBER
@@ -53,6 +54,8 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
         yield settings.offload.in_words
     if predicted.compiled:
         yield "compiled"
+    if question.draft is not None:
+        yield question.draft.in_words
     if question.caches:
         yield from _of_engine(question)
     if question.plan.devices > 1:
@@ -197,7 +200,7 @@ def _what(row: PredictedRow, cached: Mapping[str, str]) -> str:
         return STEPPING
     if kind == PRODUCTS:
         # products of the backward read activations and gradients, too
-        reads_none = row.stage not in {"forward", "decode", "prefill"} and bound_by != "compute"
+        reads_none = row.stage not in {"forward", "decode", "prefill", *ROUND} and bound_by != "compute"
         return OF_OTHERS if reads_none else OF_PRODUCTS[bound_by]
     if kind == ATTENTION:
         return OF_ATTENTION[bound_by]

@@ -16,6 +16,7 @@ from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.plan import ONE_DEVICE, DeviceMemory, Plan
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.traced import TracedModel
+from archcli.wings.serving.predict.answers.drafts import DraftRound, Speculation
 from archcli.wings.serving.predict.communication.collective import LinkName
 from archcli.wings.serving.predict.constants import Efficiency
 from archcli.wings.serving.predict.engine_kernels.choice import BORROWED
@@ -125,7 +126,7 @@ class PredictQuestion:
 
     `live` are the constants of the engine's live servers, where any were measured. `priced` says whose the
     price of an hour is, and of which day; None where it is stated. `known` keeps the traced passes of its
-    memory; `again` asks for the memory with other options.
+    memory; `again` asks for the memory with other options. `draft` is that of speculative decoding.
     """
 
     model: Model
@@ -137,6 +138,7 @@ class PredictQuestion:
     priced: Mapping[str, Any] | None = None
     known: TracedModel | None = field(default=None, compare=False, repr=False)
     again: Callable[..., MemoryQuestion] | None = field(default=None, compare=False, repr=False)
+    draft: Speculation | None = None
     _memory: list[MemoryQuestion] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @property
@@ -182,21 +184,42 @@ class PredictQuestion:
     def answer(self) -> PredictAnswer:
         """The prediction. Raises ArchError for what cannot be predicted."""
         timing = self.timing
-        answer = self._timed_on(timing)
+        answer = self._timed_on(timing, self.draft)
         if answer.prediction.seconds.is_calibrated or not timing.has_constants(self.settings.dtype):
             return answer
         # rows as expected beside a total at the limit would be times of two kinds
-        return self._timed_on(timing.at_limit(drops_runs=True))
+        return self._timed_on(timing.at_limit(drops_runs=True), self.draft and self.draft.at_limit())
 
-    def _timed_on(self, timing: TimingDevice) -> PredictAnswer:
+    def draft_round(self, batch_size: int, context: int) -> DraftRound | None:
+        """A round of sequences with so many tokens: `seconds` and `tokens` of each; None without a draft.
+
+        The seconds are those of kernels, as of a predicted pass, without what the engine does beside them.
+        """
+        if self.draft is None:
+            return None
+        settings = replace(self.settings, phase="decode", batch_size=batch_size, seq_len=context)
+        return self.draft.round(self.model, settings, self.timing, self.plan, self.cache)
+
+    def _drafted(self, settings: MemorySettings, timing: TimingDevice, draft: Speculation) -> Prediction:
+        """A token of each sequence, or the prefill, with a draft."""
+        arguments = (self.model, settings, timing, self.plan, self.cache)
+        if settings.phase == "decode":
+            return draft.round(*arguments).token
+        return draft.with_prompt(self.model, settings, self.plan, predict_prompt(*arguments))
+
+    def _timed_on(self, timing: TimingDevice, draft: Speculation | None) -> PredictAnswer:
         engine, plan = self.engine, self.plan
+        drafted = None if draft is None else lambda settings: self._drafted(settings, timing, draft)
         if self.phase == "serve":
             engine = engine._replace(at_once=self._at_once())
-            served = serve(self.model, self.settings, self.options.new, timing, plan, self.cache, engine)
+            sizes = (self.model, self.settings, self.options.new)
+            served = serve(*sizes, timing, plan, self.cache, engine, drafted=drafted)
             return PredictAnswer(self._of_peak(served.whole), served)
         compiled = self.options.compiled
         arguments = (self.model, self.settings, timing, self.plan, self.cache)
-        if self.phase == "prefill" and timing.chunk is not None:
+        if drafted is not None:
+            one_pass = drafted(self.settings)
+        elif self.phase == "prefill" and timing.chunk is not None:
             one_pass = predict_prompt(*arguments)
         else:
             one_pass = predict_pass(*arguments, compiled=compiled, known=self.known)
@@ -301,7 +324,8 @@ class PredictQuestion:
             if settings.phase != "decode":
                 chunk = self.options.chunk
             settings = replace(settings, cache_dtype=cache_dtype, chunk=chunk, new=self.new_tokens)
-        return MemoryQuestion(model, settings, self.plan, self.device.memory, self.known, self.again)
+        held = None if self.draft is None else self.draft.held
+        return MemoryQuestion(model, settings, self.plan, self.device.memory, self.known, self.again, held)
 
     def changed(self, **settings: Any) -> PredictQuestion:
         """This question with some fields of its `MemorySettings` replaced."""

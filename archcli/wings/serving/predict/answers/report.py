@@ -163,7 +163,7 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
 
         totals |= measured_totals(question, answer, totals, of_states(decoded))
     # with a part in RAM, neither the device's peak nor its bandwidth decides
-    of_one = question.settings.offload is None and not memory.unlike
+    of_one = question.settings.offload is None and not memory.unlike and question.draft is None
     if question.phase in {"decode", "serve"} and of_one:
         totals["break_even"] = _break_even(question, answer, decoded)
     return totals
@@ -233,6 +233,8 @@ def inputs_of(question: PredictQuestion) -> Record:
         of_phase["compiled"] = True
     if predicted.measured is not None:
         of_phase["measured"] = predicted.measured
+    if question.draft is not None:
+        of_phase |= question.draft.inputs()
     return {
         **{name: getattr(settings, name) for name in names},
         "seq_len": settings.tokens(question.model),

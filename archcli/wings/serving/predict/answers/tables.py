@@ -93,6 +93,8 @@ def totals_of(question: PredictQuestion, answer: PredictAnswer) -> Record:
     elif question.caches:
         name = "first_token_s" if question.phase == "prefill" else "per_token_s"
         totals[name] = prediction.seconds.record()
+    if question.draft is not None:
+        totals["tokens_per_round"] = question.draft.per_round
     if question.options.price_per_hour is not None:
         totals["cost"] = cost_record(question, answer, question.options.price_per_hour)
     totals["energy"] = energy_record(question, answer)

@@ -46,6 +46,8 @@ ALIKE: Mapping[str, tuple[str, ...]] = {
 """Dtypes of experts whose kernels are nearest, the nearest first; bf16 stands in for none of them."""
 OF_LATENT, OF_HEADS = (576, 512), (192, 128)
 """Widths of keys and values: of DeepSeek's latent with its rotary key, and of each of its heads."""
+MOST_QUERIES = 16
+"""The most tokens of a sequence at once whose attention is a decoded token's: one and those of a draft."""
 Lookup = Callable[[str], Sequence[NumberedEntry]]
 """From an operation to the entries of one engine."""
 
@@ -102,21 +104,22 @@ class EngineClock(NamedTuple):
         cache = {"dtype": "bf16", "cache": call.cache or "bf16"}
         width = 1 if call.cache == "fp8" else 2
         widths = (call.width, call.value_width)
-        phase = "decode" if call.queries == 1 else "prefill"
+        before = call.length - call.queries
+        drafted = bool(before) and call.queries <= MOST_QUERIES and widths != OF_HEADS
+        phase = "decode" if call.queries == 1 or drafted else "prefill"
+        # drafted tokens share a read of the cache, as query heads of a group do
+        heads = call.heads * (call.queries if phase == "decode" and not call.window else 1)
         if widths in (OF_LATENT, OF_HEADS) and (call.latent or phase == "prefill"):
             operation, name = f"latent_{phase}", ""
             from archcli.wings.serving.predict.engine_kernels.latent import LatentCall  # of latent attention
 
-            sizes: Any = LatentCall(call.heads, call.batch, call.length, width)
+            sizes: Any = LatentCall(heads, call.batch, call.length, width)
         elif call.latent or call.width != call.value_width:
             return None
         else:
-            sizes = HeadsCall(
-                call.heads, call.kv_heads, call.width, call.window, call.batch, call.length, width
-            )
+            sizes = HeadsCall(heads, call.kv_heads, call.width, call.window, call.batch, call.length, width)
             operation, name = f"attention_{phase}", f"{call.width}{'w' if call.window else ''}"
         whole = self._time(operation, sizes, cache, name)
-        before = call.length - call.queries
         if whole is None or phase == "decode" or not before:
             return whole
         # tokens behind others: the whole prompt without the part that is in the cache, launched once

@@ -65,8 +65,9 @@ class WholeRuns(NamedTuple):
 
     def of_pass(self, request: Request) -> Efficiency:
         """The constants of a pass."""
-        decodes = request.phase == "decode"
-        vectors = int(request.batch_size) * (1 if decodes else int(request.seq_len))
+        # drafted tokens are few vectors, which are multiplied as those of several sequences are
+        decodes = request.phase == "decode" or request.logits == "all"
+        vectors = int(request.batch_size) * (1 if request.phase == "decode" else int(request.seq_len))
         return self.efficiency((ONE if vectors == 1 else SEVERAL) if decodes else PROMPT, vectors)
 
     def efficiency(self, load: str, vectors: int) -> Efficiency:

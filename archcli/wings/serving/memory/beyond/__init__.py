@@ -1,0 +1,1 @@
+"""What memory holds beyond the model itself: a draft, what an engine takes, and torch."""

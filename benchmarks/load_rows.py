@@ -48,6 +48,12 @@ def is_asked(row):
     return row["prompt"] and row["new"] and not OLD.search(row["note"])
 
 
+def shares_devices(row):
+    """Whether groups of attention (dp) are of the devices that share each matrix."""
+    number = re.match(r"(\d+)x", row["device"])
+    return int(row["dp"] or 1) * int(row["tp"] or 1) > (int(number[1]) if number else 1)
+
+
 def options_of(row):
     """The question of a row, as options of predict."""
     begin = row["prompt_spread"]
@@ -57,7 +63,8 @@ def options_of(row):
         **{name: row[name] or None for name in ("device", "engine", "dtype", "kv_dtype")},
         "seq_len": max(1, round(float(row["prompt"]))),
         "new": max(1, round(float(row["new"]))),
-        **{name: row[name] and int(row[name]) for name in ("requests", "concurrency", "tp", "dp", "ep")},
+        **{name: row[name] and int(row[name]) for name in ("requests", "concurrency", "tp", "ep")},
+        "dp_attention" if shares_devices(row) else "dp": row["dp"] and int(row["dp"]),
         "rate": row["rate"] and float(row["rate"]),
         "max_sequences": sequences and int(next(filter(None, sequences.groups()))),
         "chunk": chunk and int(chunk[1]),

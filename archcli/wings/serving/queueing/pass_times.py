@@ -117,10 +117,20 @@ class PredictedPasses:
         return self._known[key][self.figure]
 
     def _predicted(self, settings: MemorySettings, batch: int) -> Prediction:
+        """A pass of all replicas; with a draft a token's part of a round, and its prompts too."""
         question, plan = self.question, self.question.plan
         groups = plan.dp_attention if settings.phase == "prefill" else 1
         settings = replace(settings, batch_size=batch * plan.dp * groups)
-        return predict_pass(question.model, settings, question.timing, question.plan, question.cache)
+        if settings.phase == "decode":
+            drafted = question.draft_round(
+                int(settings.batch_size), int(settings.text_tokens(question.model))
+            )
+            if drafted is not None:
+                return drafted.token
+        predicted = predict_pass(question.model, settings, question.timing, plan, question.cache)
+        if question.draft is None:
+            return predicted
+        return question.draft.with_prompt(question.model, settings, plan, predicted)
 
 
 def _parts(prediction: Prediction, figure: Figure) -> PassParts:

@@ -52,7 +52,7 @@ def load_report(server: LoadedServer, inputs: Record, *, has_curve: bool = False
         tables=LateTables(lambda: _tables(server, outcomes, totals)),
         notes=tuple(_notes(server, totals)),
         keys=KEYS,
-        title=title(question),
+        title=title(question.changed(batch_size=len(server.load.requests))),
         headline=totals["sentence"],
         not_modelled=("The client, the network, and the time to write tokens as text.",),
     )

@@ -35,11 +35,13 @@ class Scheduler:
     @classmethod
     def of(cls, facts: Mapping[str, Any], **sizes: Any) -> Scheduler | None:
         """The scheduler that an engine's YAML states; None where nobody read it."""
-        facts_of_it = facts.get("scheduler")
-        if facts_of_it is None:
+        if "reserves" not in facts:
             return None
-        known = {name: tuple(value) if name == "share" else value for name, value in facts_of_it.items()}
-        return cls(**{"mixes": facts.get("mixes_prompts", False), **known, **sizes})
+        mixes, cuts = facts["mixes_prompts"], facts["cuts_prompts"]
+        share = facts.get("reserve_share", {"first": 1.0, "least": 1.0, "steps": 1, "ahead": 1})
+        first, least, steps, ahead = (share[name] for name in ("first", "least", "steps", "ahead"))
+        sizes |= {"reserves": facts["reserves"], "share": (first, least, steps), "ahead": ahead}
+        return cls(mixes=mixes, cuts=cuts, **sizes)
 
 
 class CacheRoom(NamedTuple):

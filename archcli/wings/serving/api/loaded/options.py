@@ -59,7 +59,7 @@ class LoadOptions:
         RequestRate | None, Option("Requests that arrive, at random: 4/s.", metavar="RATE", reads="text")
     ] = None
     concurrency: Annotated[
-        AboveZero | None, count_option("Requests in flight: one is sent when another ends.", rare=True)
+        AboveZero | None, count_option("Requests in flight: one is sent when another ends.")
     ] = None
     requests: Annotated[
         AboveZero | None, count_option("Requests in all; without a rate they come at once.", rare=True)
@@ -98,10 +98,10 @@ class LoadOptions:
     ] = None
     ttft: Annotated[
         Time | None,
-        Option("Time to first token that must hold: 1s.", metavar="TIME", reads="text", rare=True),
+        Option("Time to first token that must hold: 1s.", metavar="TIME", reads="text"),
     ] = None
     tpot: Annotated[
-        Time | None, Option("Time per token that must hold: 30ms.", metavar="TIME", reads="text", rare=True)
+        Time | None, Option("Time per token that must hold: 30ms.", metavar="TIME", reads="text")
     ] = None
     percentile: Annotated[
         Annotated[float, Interval(gt=0, le=100)] | None,

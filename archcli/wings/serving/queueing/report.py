@@ -31,13 +31,13 @@ RANGED = {"first": "first", "per_token": "token", **dict.fromkeys(RATES, "rate")
 """Figures whose range was measured, and its name in an engine's `loads`."""
 
 
-def load_report(server: LoadedServer, inputs: Record, *, has_curve: bool = False) -> Report:
-    """The report: first tokens, tokens after them and rates, the queue, the cache, targets; by rates, too."""
+def load_report(server: LoadedServer, inputs: Record, *, has_curve: bool = False, lead: str = "") -> Report:
+    """The report: times of requests and rates, the queue, the cache, targets; `lead` says what was found."""
     question, outcomes = server.question, {name: server.outcome(name) for name in server.figures}
     totals = _totals(server, outcomes)
     totals["tokens_per_s_per_device"] = scaled(totals["tokens_per_s"], 1 / question.plan.devices)
     totals["cost"] = _cost(server, totals["tokens_per_s"])
-    totals["sentence"] = _headline(server, totals)
+    totals["sentence"] = lead + _headline(server, totals)
     if has_curve:
         totals["curve"] = curve_points(server, totals["capacity_requests_per_s"])
     usual = outcomes[server.usual]

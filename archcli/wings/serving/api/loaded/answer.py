@@ -37,18 +37,19 @@ def predict_load(
     Raises ArchError where the scheduler of the engine is not known, and for targets that nothing meets.
     """
     check_prediction(question)
-    server = loaded_server(question, options)
+    server, lead = loaded_server(question, options), ""
     if seeks_devices and options.rate is not None:
         best = fewest(
             server, options.rate, lambda plan: loaded_server(ask(**_of_plan(server, plan)), options)
         )
         server = loaded_server(ask(**_of_plan(server, best.plan)), options)
+        lead = f"The fewest devices are {best.plan.devices} x {server.question.device.name}: "
     if options.seeks_rate:
         rate = highest_rate(server, server.usual)
         if not rate:
             raise _unmet(server)
-        server = replace(server, load=server.load.paced(rate))
-    return load_report(server, _inputs(server, options), has_curve=has_curve)
+        server, lead = replace(server, load=server.load.paced(rate)), "At most "
+    return load_report(server, _inputs(server, options), has_curve=has_curve, lead=lead)
 
 
 def _inputs(server: LoadedServer, options: LoadOptions) -> dict[str, Any]:

@@ -97,6 +97,27 @@ def test_clients_keep_as_many_in_flight():
     assert report.totals["most_running"] <= 8
 
 
+def test_a_split_pool_sends_the_cache_of_a_prompt():
+    """A request alone ends later by the bytes of its prompt's cache over the rate of the network.
+
+    GPT-2: keys and values of 12 layers, 768 wide, in two bytes, of 512 tokens, at 50 GB/s.
+    """
+    asked = {"requests": 1, "network": "50GB/s", "dtype": "bf16"}
+    one, split = totals(**asked), totals(**asked, split="h100-sxm")
+    sending_s = 2 * 12 * 768 * 2 * 512 / 50e9
+    ends = [it["end_to_end_s"]["expected"] for it in (one, split)]
+    assert ends[1] - ends[0] == pytest.approx(sending_s, rel=1e-6)
+    assert split["first_token_s"] == one["first_token_s"]
+    assert split["devices"] == 2
+
+
+def test_split_pools_keep_prompts_out_of_the_way_of_tokens():
+    """With prompts elsewhere a token takes as long under a load as without prompts beside it."""
+    asked = {"model": "llama-3.1-8b", "seq_len": 4096, "rate": "4/s", "requests": 200}
+    mixed, split = totals(**asked), totals(**asked, split="h100-sxm")
+    assert split["per_token_s"]["expected"] < mixed["per_token_s"]["expected"]
+
+
 TRACES = {
     "ours.csv": "arrival_s,prompt,new\n5,100,10\n5.5,200,20\n",
     "mooncake.jsonl": (
@@ -153,6 +174,8 @@ REFUSED = {
     "a seed without a load": ({"seed": 4}, "--seed applies to a load only"),
     "devices without targets": ({"rate": 4, "fit": "devices"}, "needs a rate and targets"),
     "a curve without a rate": ({"concurrency": 4, "curve": "rate"}, "--curve rate with a --rate"),
+    "a split of clients": ({"concurrency": 4, "split": "h100-sxm"}, "--split goes with requests that arrive"),
+    "no pool": ({"rate": 4, "split": "h100-sxm:xx3"}, "devices for prompts such as"),
     "no scheduler": ({"rate": 4, "engine": "llamacpp"}, "how llama.cpp admits requests is not known"),
     "too long": ({"requests": 4, "seq_len": 10**9}, "fits into the devices"),
 }

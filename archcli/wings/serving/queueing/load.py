@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from archcli.wings.serving.predict.answers.limits import title
 from archcli.wings.serving.predict.answers.question import PredictQuestion
 from archcli.wings.serving.predict.live import TOKEN
 from archcli.wings.serving.predict.times import Seconds
@@ -70,6 +71,16 @@ class LoadedServer:
     def passes(self) -> PredictedPasses:
         """The server's passes, each predicted once."""
         return PredictedPasses(self.question)
+
+    @property
+    def devices(self) -> int:
+        """Devices of all replicas."""
+        return self.question.plan.devices
+
+    @property
+    def title(self) -> str:
+        """The question: `serving, 1,000 x 1,024 tokens and 256 more, bf16, tp 2, on 2 x h100-sxm`."""
+        return title(self.question.changed(batch_size=len(self.load.requests)))
 
     @cached_property
     def is_known(self) -> bool:

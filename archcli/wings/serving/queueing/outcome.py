@@ -138,6 +138,17 @@ class Replicas:
 
         `beside_s` of each request pass beside the server's passes, before its first token.
         """
+        servers = self.run(requests, times, concurrency)
+        ended = [served for server in servers for served in server.ended]
+        for served in ended:
+            served.first_s += self.beside_s
+            served.end_s += self.beside_s
+        return outcome_of(ended, servers, targets, self.room.pages)
+
+    def run(
+        self, requests: Sequence[LoadRequest], times: PassTimes, concurrency: int | None = None
+    ) -> list[Server]:
+        """The servers after they served all requests, which go to them in turn."""
         number = min(self.number, len(requests))
         servers = []
         for replica in range(number):
@@ -145,15 +156,13 @@ class Replicas:
             server = Server(self.scheduler, self.room, times, Clients(requests[replica::number], limit))
             server.run()
             servers.append(server)
-        for server in servers:
-            for served in server.ended:
-                served.first_s += self.beside_s
-                served.end_s += self.beside_s
-        return _outcome(servers, targets, self.room.pages)
+        return servers
 
 
-def _outcome(servers: Sequence[Server], targets: Targets, pages: float) -> LoadOutcome:
-    ended = [served for server in servers for served in server.ended]
+def outcome_of(
+    ended: Sequence[Served], servers: Sequence[Server], targets: Targets, pages: float
+) -> LoadOutcome:
+    """What requests saw on servers with so many pages each."""
     begin = min(served.request.arrival_s for served in ended)
     seconds = max(served.end_s for served in ended) - begin
     sums = [server.over_time for server in servers]

@@ -9,7 +9,7 @@ from archcli.measure.report import Column, LateTables, Report, Table
 from archcli.units import three_figures
 from archcli.wings.serving.memory.answers.verdict import verdict_of
 from archcli.wings.serving.predict.answers.costs import HOUR, MILLION, scaled
-from archcli.wings.serving.predict.answers.limits import duration, title, why_limit
+from archcli.wings.serving.predict.answers.limits import duration, why_limit
 from archcli.wings.serving.predict.answers.tables import to_four
 from archcli.wings.serving.queueing.load import LoadedServer
 from archcli.wings.serving.queueing.outcome import NO_TARGETS, PERCENTILES, LoadOutcome, Spread
@@ -35,7 +35,7 @@ def load_report(server: LoadedServer, inputs: Record, *, has_curve: bool = False
     """The report: times of requests and rates, the queue, the cache, targets; `lead` says what was found."""
     question, outcomes = server.question, {name: server.outcome(name) for name in server.figures}
     totals = _totals(server, outcomes)
-    totals["tokens_per_s_per_device"] = scaled(totals["tokens_per_s"], 1 / question.plan.devices)
+    totals["tokens_per_s_per_device"] = scaled(totals["tokens_per_s"], 1 / server.devices)
     totals["cost"] = _cost(server, totals["tokens_per_s"])
     totals["sentence"] = lead + _headline(server, totals)
     if has_curve:
@@ -52,7 +52,7 @@ def load_report(server: LoadedServer, inputs: Record, *, has_curve: bool = False
         tables=LateTables(lambda: _tables(server, outcomes, totals)),
         notes=tuple(_notes(server, totals)),
         keys=KEYS,
-        title=title(question.changed(batch_size=len(server.load.requests))),
+        title=server.title,
         headline=totals["sentence"],
         not_modelled=("The client, the network, and the time to write tokens as text.",),
     )
@@ -95,7 +95,7 @@ def _totals(server: LoadedServer, outcomes: LoadOutcomes) -> Record:
         "capacity_requests_per_s": capacity,
         "saturated": None if capacity is None else (server.load.rate or 0.0) >= capacity,
         "targets": _targets(server, outcomes),
-        "devices": question.plan.devices,
+        "devices": server.devices,
         "fits": True,
         "verdict": verdict_of(memory, memory.answer()),
     }
@@ -103,7 +103,7 @@ def _totals(server: LoadedServer, outcomes: LoadOutcomes) -> Record:
 
 def _cost(server: LoadedServer, rates: Record) -> Record | None:
     """The price of a million generated tokens, prompts and all, at the price of an hour."""
-    price, devices = server.question.options.price_per_hour, server.question.plan.devices
+    price, devices = server.question.options.price_per_hour, server.devices
     if price is None:
         return None
     per_second = price * devices / HOUR

@@ -20,13 +20,17 @@ VARIATION = 1.0
 class LoadRequest(NamedTuple):
     """A request: seconds at which it arrives, tokens of its prompt, tokens it asks for, and those cached.
 
-    `cached` tokens of the prompt are a prefix that the server holds already, once for all requests.
+    `cached` tokens of the prompt are a prefix that the server holds already, once for all requests. Of one
+    that is received another server computed the prompt and the first token, and sent the cache. `number`
+    tells it from others.
     """
 
     arrival_s: float
     prompt: int
     new: int
     cached: int = 0
+    is_received: bool = False
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)

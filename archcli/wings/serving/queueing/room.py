@@ -41,7 +41,7 @@ def cache_room(question: PredictQuestion, lengths: Lengths, in_flight: int) -> C
     elif many > few:  # it does not grow
         page, page_bytes = WHOLE, longest
     room = _free(memory.changed(seq_len=lengths.longest), groups, in_flight)
-    return CacheRoom(room / page_bytes * plan.dp_attention, page, fixed)
+    return CacheRoom(room / page_bytes * plan.dp_attention, page, fixed, page_bytes)
 
 
 SMALLER = "more devices, fewer bits (--dtype), or a shorter context"

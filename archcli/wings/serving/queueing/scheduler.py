@@ -47,12 +47,14 @@ class Scheduler:
 class CacheRoom(NamedTuple):
     """A replica's cache in pages of `page` tokens, with as many `fixed` pages for each sequence.
 
-    A recurrent state, or what a window holds at the shortest length asked for, is fixed.
+    A recurrent state, or what a window holds at the shortest length asked for, is fixed. `page_bytes` are
+    those of one device.
     """
 
     pages: float = inf
     page: int = 1
     fixed: float = 0.0
+    page_bytes: float = 0.0
 
     def of(self, tokens: int) -> float:
         """Pages of a sequence of so many tokens."""

@@ -54,6 +54,7 @@ class Served:
     held: float = 0.0
     first_s: float = 0.0
     end_s: float = 0.0
+    is_received: bool = False
 
     @property
     def left(self) -> int:
@@ -124,7 +125,9 @@ class Server:
     def _take_in(self) -> None:
         for request in self.clients.sent(self.now):
             self.over_time.waiting += self.now - request.arrival_s
-            self._waiting.append(Served(request, cached=request.cached, goal=request.prompt))
+            served = Served(request, cached=request.cached, goal=request.prompt)
+            served.is_received = request.is_received
+            self._waiting.append(served)
             if self._pages_of(self._waiting[-1], request.prompt + request.new) > self.room.pages:
                 raise too_long(request, self.room)
 
@@ -231,7 +234,7 @@ class Server:
             self._leaves(served)
             served.generated += self._steps
         self._pages -= served.held
-        served.held, served.cached = 0.0, served.request.cached
+        served.held, served.cached, served.is_received = 0.0, served.request.cached, False
         served.goal = served.request.prompt + served.generated
         self.preemptions += 1
         self._waiting.appendleft(served)
@@ -252,6 +255,12 @@ class Server:
             budget -= tokens
         while admits and self._waiting and budget > 0 and self._has_place():
             served = self._waiting[0]
+            if served.is_received:
+                if not self._admits(served, reserved):
+                    break
+                self._admit(served)
+                self._prefilled(served, served.left)
+                continue
             tokens = min(served.left, budget) if scheduler.cuts else served.left
             # a prompt that is not cut and longer than what is left of a pass has one without others
             if (tokens > budget and pieces) or not self._admits(served, reserved):

@@ -19,6 +19,7 @@ from archcli.wings.serving.queueing.load import LoadedServer
 from archcli.wings.serving.queueing.report import load_report
 from archcli.wings.serving.queueing.scheduler import Scheduler
 from archcli.wings.serving.queueing.search import fewest, highest_rate
+from archcli.wings.serving.queueing.split import SplitServer
 
 RARE = 1e-3
 """Requests a second of which none meets another."""
@@ -44,6 +45,8 @@ def predict_load(
         )
         server = loaded_server(ask(**_of_plan(server, best.plan)), options)
         lead = f"The fewest devices are {best.plan.devices} x {server.question.device.name}: "
+    if options.split is not None:
+        server = split_server(server, options, ask(**options.pool))
     if options.seeks_rate:
         rate = highest_rate(server, server.usual)
         if not rate:
@@ -89,3 +92,14 @@ def loaded_server(question: PredictQuestion, options: LoadOptions) -> LoadedServ
         raise ArchError(f"how {engine.title} admits requests is not known", "--engine vllm, sglang or trtllm")
     load = options.load(int(question.settings.tokens(question.model)), question.options.new)
     return LoadedServer(question, load, scheduler, options.targets, facts.get("loads", {}))
+
+
+def split_server(server: LoadedServer, options: LoadOptions, first: PredictQuestion) -> SplitServer:
+    """The server with its prompts on other devices. Raises ArchError where no rate between them is known."""
+    rates = [it.device.timing.fabric.network_gb_s for it in (first, server.question)]
+    if None in rates:
+        raise ArchError("the rate between the pools is not known", "state it: --network 400Gb/s")
+    prompts = tuple(request._replace(new=1) for request in server.load.requests)
+    prefill = replace(loaded_server(first, options), load=server.load._replace(requests=prompts))
+    fields = {name: getattr(server, name) for name in ("question", "load", "scheduler", "targets", "ranges")}
+    return SplitServer(**fields, prefill=prefill, sent_gb_s=min(filter(None, rates)))

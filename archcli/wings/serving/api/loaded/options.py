@@ -46,6 +46,18 @@ def _time(value: Any) -> float:
     return over / under
 
 
+POOL_FORM = "devices for prompts such as 2xh200-sxm or 4xh200-sxm:dp2,tp2"
+POOL = re.compile(r"([^:]+)(?::((?:(?:dp|tp|pp|ep)[0-9]{1,5})(?:,(?:dp|tp|pp|ep)[0-9]{1,5})*))?", re.ASCII)
+
+
+def _pool(value: Any) -> str:
+    """Devices and a plan, as written."""
+    if POOL.fullmatch(str(value)) is None:
+        raise refused(value, POOL_FORM)
+    return str(value)
+
+
+Pool = Annotated[str, Conversion(POOL_FORM, _pool)]
 RequestRate = Annotated[float, Conversion(PER, _rate)]
 Time = Annotated[float, Conversion("a time such as 1s or 30ms", _time)]
 Share = Annotated[float, Interval(ge=0, le=1)]
@@ -96,6 +108,15 @@ class LoadOptions:
             "Share of requests that find it cached. [default: 1]", metavar="SHARE", reads="number", rare=True
         ),
     ] = None
+    split: Annotated[
+        Pool | None,
+        Option(
+            "Other devices for prompts, and their plan: 2xh200-sxm:tp2.",
+            metavar="POOL",
+            reads="text",
+            rare=True,
+        ),
+    ] = None
     ttft: Annotated[
         Time | None,
         Option("Time to first token that must hold: 1s.", metavar="TIME", reads="text"),
@@ -117,6 +138,16 @@ class LoadOptions:
     def seeks_rate(self) -> bool:
         """Whether targets are stated, and no arrivals: the highest rate is what is asked for."""
         return self.is_loaded and all(getattr(self, name) is None for name in ARRIVALS)
+
+    @property
+    def pool(self) -> dict[str, Any]:
+        """The options of the devices for prompts; empty without."""
+        matched = POOL.fullmatch(self.split or "")
+        if matched is None:
+            return {}
+        degrees = dict.fromkeys(("dp", "tp", "pp", "ep"), 1)
+        degrees |= {part[:2]: int(part[2:]) for part in (matched[2] or "").split(",") if part}
+        return {"device": matched[1], "split": None, "fit": None, **degrees}
 
     @property
     def targets(self) -> Targets:
@@ -157,7 +188,7 @@ class LoadOptions:
         return Load(drawn.drawn(), self.concurrency, rate)
 
 
-OF_LOAD = ("burstiness", "lengths", "max_sequences", "seed", "prefix", "hit", "percentile")
+OF_LOAD = ("burstiness", "lengths", "max_sequences", "seed", "prefix", "hit", "split", "percentile")
 """Options that mean something under a load alone."""
 
 
@@ -203,6 +234,8 @@ def _problems(options: Any) -> Iterator[Problem]:
     ]
     if options.trace is not None and drawn:
         yield Problem(f"--{drawn[0]} is of requests that are drawn, and --trace states them", "leave one out")
+    if options.split is not None and (options.concurrency or options.fit):
+        yield Problem("--split goes with requests that arrive by themselves, and one plan", "--rate 4/s")
     yield from _of_targets(options)
     for name in ("measured", "grid", "media"):
         if getattr(options, name):

@@ -18,6 +18,7 @@ from archcli.wings.serving.launches.memory.trainer import NO_TRAINER, Trainer
 from archcli.wings.serving.memory.answers.fit import usual_plan
 from archcli.wings.serving.memory.answers.question import MemoryAnswer, MemoryQuestion, check_question
 from archcli.wings.serving.memory.answers.verdict import Verdict, verdict_of
+from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.predict.answers.question import PredictQuestion
 from archcli.wings.serving.predict.answers.tables import totals_of
 
@@ -48,6 +49,11 @@ class TimedStep:
     def context(self) -> int:
         """Tokens of a sequence."""
         return int(self.promised.settings.tokens(self.promised.model))
+
+    @property
+    def plan(self) -> Plan:
+        """How several devices share the model."""
+        return self.promised.plan
 
     @property
     def verdict(self) -> Verdict | None:

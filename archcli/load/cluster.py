@@ -110,7 +110,7 @@ def _dask(address: str) -> Iterator[Cluster]:
     except (OSError, ValueError) as error:
         raise ArchError(f"no Dask scheduler answers at {address}: {error}", ADDRESSES) from None
     with client:
-        _check(address, client.run(locate, VERSION))
+        check(address, client.run(locate, VERSION))
         executor = client.get_executor(retries=LOSSES, pure=False)
         yield Cluster(executor.submit, sum(client.nthreads().values()))
 
@@ -134,7 +134,7 @@ def _ray(address: str) -> Iterator[Cluster]:
         at = {place: NodeAffinitySchedulingStrategy(node, soft=False) for place, node in nodes.items()}
         located = ray.remote(num_cpus=0)(locate)
         of_nodes = {it: located.options(scheduling_strategy=at[it]).remote(VERSION) for it in at}
-        _check(address, {place: ray.get(version) for place, version in of_nodes.items()})
+        check(address, {place: ray.get(version) for place, version in of_nodes.items()})
         remote = cache(ray.remote(max_retries=LOSSES))
         width = int(ray.cluster_resources().get("CPU", 1))
         yield Cluster(lambda function, *args: remote(function).remote(*args).future(), width)
@@ -143,7 +143,7 @@ def _ray(address: str) -> Iterator[Cluster]:
             ray.shutdown()
 
 
-def _check(address: str, versions: Mapping[str, Any]) -> None:
+def check(address: str, versions: Mapping[str, Any]) -> None:
     """Raise ArchError unless there are workers, all with this version of archcli."""
     if not versions:
         raise ArchError(f"{address} has no worker", "start one, and ask again")

@@ -51,6 +51,11 @@ class TimedStep:
         return int(self.promised.settings.tokens(self.promised.model))
 
     @property
+    def peak_bytes(self) -> int:
+        """Peak bytes of the largest rank."""
+        return self.answer.peak_bytes
+
+    @property
     def plan(self) -> Plan:
         """How several devices share the model."""
         return self.promised.plan
@@ -80,7 +85,7 @@ class TimedStep:
             "format": self.format,
             "context": self.context,
             "tokens_per_s": self.tokens_per_s,
-            "peak_bytes": self.answer.peak_bytes,
+            "peak_bytes": self.peak_bytes,
         }
 
 

@@ -19,7 +19,6 @@ from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import archcli
 from archcli.errors import ArchError, install
 
 LOSSES = 3
@@ -147,8 +146,9 @@ def check(address: str, versions: Mapping[str, Any]) -> None:
     """Raise ArchError unless there are workers, all with this version of archcli."""
     if not versions:
         raise ArchError(f"{address} has no worker", "start one, and ask again")
+    here = locate(VERSION)
     for place, version in versions.items():
-        if version != archcli.__version__:
+        if version != here:
             has = "no archcli" if version is None else f"archcli {version}"
-            what = f"a worker at {place} has {has}, and this is {archcli.__version__}"
+            what = f"a worker at {place} has {has}, and this is {here}"
             raise ArchError(what, "all workers need the same version")

@@ -19,7 +19,7 @@ from archcli.wings.serving.api.choosing.choose import ChooseOptions, choose_repo
 from spreading import deaths, refusing, squares
 from table import every_row
 
-DEVICES = "rtx-40*"
+DEVICES = "rx-79*,rx-90*"
 """More places than a part has."""
 CHOOSE = ("choose", "gpt2", "--devices", DEVICES, "--json")
 
@@ -107,6 +107,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_of_a_terminal_ends_all_processes_and_shows_what_is_done(tmp_path):
     """A terminal interrupts the workers, too."""
@@ -195,6 +196,7 @@ def test_another_version_on_a_cluster_is_an_error(versions, said):
         cluster.check("here", versions)
 
 
+@pytest.mark.long
 def test_nothing_of_it_is_imported_unless_it_is_asked_for():
     code = "import sys; from archcli.cli import main\ntry: main()\nexcept SystemExit: print(*sys.modules)"
     command = [sys.executable, "-c", code, "choose", "gpt2", "--devices", "l4"]

@@ -61,7 +61,7 @@ class Conditions:
 
 
 class ChoiceFigures(NamedTuple):
-    """The figures of a choice or a step, by the names of theirs."""
+    """The figures of a choice or a step, by their names there."""
 
     format: str
     has_bits: bool
@@ -73,13 +73,18 @@ class ChoiceFigures(NamedTuple):
     peak_bytes: int
     plan: Plan
 
+    @property
+    def promised(self) -> ChoiceFigures:
+        """Itself: its plan is that of the tokens that fit."""
+        return self
+
     def record(self) -> Record:
         """The figures by JSON's keys."""
         figures = self._asdict()
         return {name: figures[name] for name in OF_CHOICE}
 
 
-FIGURES = attrgetter(*ChoiceFigures._fields)
+FIGURES = attrgetter(*ChoiceFigures._fields[:-1], "promised.plan")
 OF_CHOICE = ("format", "context", "tokens_per_s", "peak_bytes")
 """JSON's keys of a format, null where none fits."""
 

@@ -165,7 +165,7 @@ def _notes(
     if limits and conditions.rate is not None:
         yield f"{limits} that hold the model have a limit of speed alone, which meets no --speed."
     if first is not None and first.choice is not None and first.count > 1:
-        yield f"{in_words(first)} share the model: {plan_in_words(first.choice.plan)}."
+        yield f"{in_words(first)} share the model: {plan_in_words(first.choice.promised.plan)}."
     if first is not None and first.choice is not None and first.choice.verdict == "tight":
         yield f"{in_words(first)} is tight: `archcli fit` says how many tokens fit surely."
     if hidden > 0:

@@ -18,7 +18,6 @@ from archcli.wings.serving.launches.memory.trainer import NO_TRAINER, Trainer
 from archcli.wings.serving.memory.answers.fit import usual_plan
 from archcli.wings.serving.memory.answers.question import MemoryAnswer, MemoryQuestion, check_question
 from archcli.wings.serving.memory.answers.verdict import Verdict, verdict_of
-from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.predict.answers.question import PredictQuestion
 from archcli.wings.serving.predict.answers.tables import totals_of
 
@@ -54,11 +53,6 @@ class TimedStep:
     def peak_bytes(self) -> int:
         """Peak bytes of the largest rank."""
         return self.answer.peak_bytes
-
-    @property
-    def plan(self) -> Plan:
-        """How several devices share the model."""
-        return self.promised.plan
 
     @property
     def verdict(self) -> Verdict | None:

@@ -32,7 +32,7 @@ from archcli.wings.serving.memory.answers.fit import narrowed, usual_plan
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.answers.verdict import Verdict, verdict_of
 from archcli.wings.serving.memory.inference import in_ram_bytes, tables_params
-from archcli.wings.serving.memory.plan import DeviceMemory, Plan
+from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.predict.answers.tables import totals_of
 
 Record = dict[str, Any]
@@ -92,11 +92,6 @@ class Choice:
     def promised(self) -> MemoryQuestion:
         """The question at the most tokens of those wanted that fit."""
         return self.at(next(filter(self.holds, self.fit.wanted), self.fit.wanted[-1]))
-
-    @property
-    def plan(self) -> Plan:
-        """How several devices share the model."""
-        return self.promised.plan
 
     @property
     def verdict(self) -> Verdict | None:

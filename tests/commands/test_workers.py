@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -38,6 +39,28 @@ def test_every_cell_and_a_command_are_the_same_from_another_process(cli):
 def test_training_in_two_processes_prints_the_bytes_of_one(cli):
     train = ("choose", "gpt2", "--devices", "l4,tpu-v4", "--json", "--phase", "train", "-c", "256")
     assert cli(*train, "--workers", "2").out == cli(*train).out
+
+
+@every_row(
+    "asked",
+    [
+        # three parts of 32,768 candidates, and three of 1,024 that are predicted one by one
+        ("--vary", "d_model=64:6400:64", "--vary", "n_layers=1:96", "--vary", "d_ff=1024:11264:1024"),
+        ("--vary", "n_layers=1:96", "--vary", "d_ff=512:12800:512",
+         "--where", "n_layers * d_ff in 9000..9500", "--where", "time(device=l4) < 1", "--minimize", "peak_bytes"),
+    ],
+)  # fmt: skip
+def test_a_sweep_in_two_processes_prints_the_bytes_of_one(cli, asked):
+    """But the seconds that it took."""
+
+    def printed(*arguments):
+        done = cli("sweep", "gpt2", *asked, "--json", *arguments)
+        assert done.code == 0
+        return re.sub(r'"elapsed_s": [^,]*', "", done.out)
+
+    one = printed()
+    assert '"matching": 0,' not in one
+    assert printed("--workers", "2") == one
 
 
 def test_an_error_of_all_places_is_that_of_one_process(cli):

@@ -32,6 +32,11 @@ class ClusterOptions:
     workers: Workers = 1
     on: On = None
 
+    @property
+    def spreads(self) -> bool:
+        """Whether other processes answer."""
+        return self.on is not None or self.workers > 1
+
     def answers(
         self, make: Callable[..., Callable[[P], R]], question: tuple[Any, ...], parts: Iterable[P]
     ) -> Iterator[R]:
@@ -40,7 +45,7 @@ class ClusterOptions:
         `make` is a function of a module, and what it is called with and answers can be pickled. A part whose
         worker is lost is asked again. Raises ArchError for a cluster that does not answer.
         """
-        if self.on is None and self.workers == 1:
+        if not self.spreads:
             yield from map(make(*question), parts)
             return
         if self.on is not None and self.workers > 1:

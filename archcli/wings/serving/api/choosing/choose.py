@@ -16,7 +16,7 @@ from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.values import AboveZero, Interval, hints
+from archcli.modules.spec.values import AboveZero, Interval
 from archcli.wings.serving.api.choosing.cells import (
     ChooseOrder,
     Conditions,
@@ -86,7 +86,7 @@ OF_SERVING = ("speed", "engine", "kv_dtype", "command")
 OF_TRAINING = ("method", "trainer", "tokens", "within")
 TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(d|days?|h|hours?)", re.IGNORECASE)
 SECONDS = {"d": 86_400.0, "h": 3_600.0}
-NO_INPUTS = ("model", *hints(ClusterOptions))
+NO_INPUTS = ("model", *vars(ClusterOptions()))
 """Options that say nothing of the answer."""
 TOGETHER = 32
 """Places of a part: neighbours often run alike, and share what is traced."""

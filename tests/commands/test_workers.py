@@ -47,7 +47,8 @@ def test_training_in_two_processes_prints_the_bytes_of_one(cli):
         # three parts of 32,768 candidates, and three of 1,024 that are predicted one by one
         ("--vary", "d_model=64:6400:64", "--vary", "n_layers=1:96", "--vary", "d_ff=1024:11264:1024"),
         ("--vary", "n_layers=1:96", "--vary", "d_ff=512:12800:512",
-         "--where", "n_layers * d_ff in 9000..9500", "--where", "time(device=l4) < 1", "--minimize", "peak_bytes"),
+         "--where", "n_layers * d_ff in 9000..9500", "--where", "time(device=l4) < 1",
+         "--minimize", "peak_bytes"),
     ],
 )  # fmt: skip
 def test_a_sweep_in_two_processes_prints_the_bytes_of_one(cli, asked):

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -56,9 +57,9 @@ def ray(tmp_path_factory):
         yield answering(f"ray://{HOST}:{of_clients}", str(tmp_path_factory.mktemp("none")))
     finally:
         process.terminate()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             process.wait(30)
-        finally:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
 
 

@@ -18,6 +18,7 @@ from pydoc import locate
 from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+from warnings import catch_warnings
 
 from archcli.errors import ArchError, install
 
@@ -50,16 +51,17 @@ def connected(address: str | None, workers: int) -> AbstractContextManager[Clust
     if address == AUTO:
         return _ray(address)
     try:
-        scheme, place, port = (parts := urlsplit(address)).scheme, parts.hostname, parts.port
+        parts = urlsplit(address)
+        scheme, place, port = parts.scheme, parts.hostname, parts.port
     except ValueError:
-        port = None
+        scheme, place, port = "", None, None
     if not port or not place or scheme not in {"ray", "dask", "tcp", "tls"}:
         raise ArchError(f"--on {address} is no address of a cluster", ADDRESSES)
     try:
         socket.create_connection((place, port), SECONDS).close()
     except OSError as error:
         raise ArchError(f"nothing answers at {address}: {error}", ADDRESSES) from None
-    return _ray(address) if scheme == "ray" else _dask(address.replace("dask://", "tcp://"))
+    return _ray(address) if scheme == "ray" else _dask(address)
 
 
 @contextmanager
@@ -105,7 +107,9 @@ def _dask(address: str) -> Iterator[Cluster]:
     except ImportError:
         raise ArchError("distributed is not installed", install("distributed")) from None
     try:
-        client = distributed.Client(address, timeout=SECONDS, set_as_default=False)
+        client = distributed.Client(
+            address.replace("dask://", "tcp://"), timeout=SECONDS, set_as_default=False
+        )
     except (OSError, ValueError) as error:
         raise ArchError(f"no Dask scheduler answers at {address}: {error}", ADDRESSES) from None
     with client:
@@ -124,7 +128,8 @@ def _ray(address: str) -> Iterator[Cluster]:
     begun = not ray.is_initialized()
     try:
         if begun:
-            ray.init(address, log_to_driver=False, logging_level="ERROR")
+            with catch_warnings(action="ignore"):  # what is wrong is said below
+                ray.init(address, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # noqa: BLE001 - Ray raises half a dozen kinds, of several lines
         what = f"no Ray cluster answers at {address}: {str(error).partition(chr(10))[0]}"
         raise ArchError(what, ADDRESSES) from None

@@ -60,6 +60,9 @@ DOORS = {
     "socket": {"load"},
     "requests": {"load"},
     "huggingface_hub": {"load"},
+    "multiprocessing": {"load"},  # load/cluster.py, with ray and distributed
+    "ray": {"load"},
+    "distributed": {"load"},
 }
 READERS, WRITERS = {"load"}, {"render"}
 SYSTEM = {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import overload
+from typing import Any, overload
 
 from archcli.api.asking.options import BatchSize, CountedMask, SeqLen
+from archcli.api.asking.spread import On, Workers
 from archcli.api.asking.subject import given
 from archcli.errors import ArchError
 from archcli.measure.report import Report
@@ -22,8 +23,8 @@ from archcli.wings.shapes.api.sweep_question import (
     Top,
     Vary,
     Where,
-    swept,
 )
+from archcli.wings.shapes.api.swept import swept
 from archcli.wings.shapes.symbolic.sweep import Sweep
 from archcli.wings.shapes.symbolic.sweep import sweep as count
 
@@ -53,6 +54,8 @@ def sweep(
     top: Top = 20,
     check: Check = False,
     write_yaml: Folder = None,
+    workers: Workers = 1,
+    on: On = None,
 ) -> Report: ...
 
 
@@ -70,6 +73,8 @@ def sweep(  # noqa: PLR0913
     top: Top = 20,
     check: Check = False,
     write_yaml: Folder = None,
+    workers: Workers = 1,
+    on: On = None,
     batch_size: BatchSize = 1,
     seq_len: SeqLen = 2048,
     mask: CountedMask = "exact",
@@ -85,10 +90,10 @@ def sweep(  # noqa: PLR0913
 
     Example: `sweep("gpt2", {"d_ff": range(1024, 4097, 64)}).params[0]` is 86,666,496.
     """
-    texts = {"tie": tie, "where": where, "show": show, "minimize": minimize, "maximize": maximize}
+    texts: Any = {"tie": tie, "where": where, "show": show, "minimize": minimize, "maximize": maximize}
     if values is None:
-        options = SweepOptions(model, vary=vary, **texts, top=top, check=check, write_yaml=write_yaml)
-        return swept(given(model), options)
+        places: Any = {"write_yaml": write_yaml, "workers": workers, "on": on}
+        return swept(given(model), SweepOptions(model, vary=vary, **texts, top=top, check=check, **places))
     searches = [name for name, searched in {"vary": vary, **texts}.items() if searched]
     if searches:
         raise ArchError(f"values and {searches[0]} are two sweeps", "leave one of them out")

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from itertools import product
 from math import prod
 from os import PathLike
 from pathlib import Path
-from time import perf_counter
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from archcli.api.asking.question import Option, count_option
-from archcli.api.asking.subject import Subject
+from archcli.api.asking.spread import ClusterOptions
 from archcli.errors import ArchError, Problem, quote
 from archcli.load import load
-from archcli.load.spec.written import to_yaml
 from archcli.measure.kvcache.kvcache import needed_sizes
-from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.base import ends_in
 from archcli.modules.spec.values import AboveZero, Conversion, refused
 from archcli.query.condition import parse_condition
 from archcli.query.expression import Expression, parse_expression
-from archcli.render.write import check_new_files, write_new_files
 from archcli.wings.shapes.api.slow_figures import SLOW
 from archcli.wings.shapes.symbolic import required
 from archcli.wings.shapes.symbolic.shapes.grid import (
@@ -37,8 +32,10 @@ from archcli.wings.shapes.symbolic.shapes.grid import (
     check_size,
     parse_axis,
 )
-from archcli.wings.shapes.symbolic.shapes.report import SweepInputs, best_models, sweep_report
-from archcli.wings.shapes.symbolic.shapes.search import SweepQuestion, Tick, no_tick, search
+from archcli.wings.shapes.symbolic.shapes.report import SweepInputs
+from archcli.wings.shapes.symbolic.shapes.search import (
+    SweepQuestion,
+)
 from archcli.wings.shapes.symbolic.shapes.terms import SweepNames, check_ties
 from archcli.wings.shapes.symbolic.symbols import fields_named, has_size
 
@@ -81,7 +78,8 @@ def _listed(taken: Any) -> str:
     return ",".join(map(str, taken))
 
 
-def _folder(value: Any) -> Path | None:
+def as_folder(value: Any) -> Path | None:
+    """A path of a text; None without one."""
     if value is not None and not isinstance(value, str | PathLike):
         raise refused(value, "a folder")
     return None if value is None else Path(value)
@@ -126,7 +124,7 @@ Top = Annotated[AboveZero, count_option("How many candidates to show.")]
 Check = Annotated[bool, Option("Drop candidates that `archcli check` would fail.")]
 Folder = Annotated[
     Path | str | PathLike[str] | None,
-    Conversion("a folder", _folder),
+    Conversion("a folder", as_folder),
     Option(
         "Write the candidates that are shown as YAML files, NAME-1.yaml.",
         metavar="DIR",
@@ -137,7 +135,7 @@ Folder = Annotated[
 
 
 @dataclass(frozen=True)
-class SweepOptions:
+class SweepOptions(ClusterOptions):
     """Options of `archcli sweep`."""
 
     model: ModelLike
@@ -164,7 +162,7 @@ class BuiltSweep(NamedTuple):
         texts = {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in vars(options).items()
-            if name not in {"model", "write_yaml"}
+            if name not in {"model", "write_yaml", *vars(ClusterOptions())}
         }
         return SweepInputs(texts, self.of_kinds)
 
@@ -351,34 +349,3 @@ def _loaded(base: Model, sets: Sequence[str], firsts: Sequence[str]) -> Model:
 
 def _typed(texts: dict[str, str]) -> str:
     return f"{VARY} {' '.join(f'{name}={text}' for name, text in texts.items())}"
-
-
-def swept(base: Subject, options: SweepOptions, tick: Tick = no_tick) -> Report:
-    """The report of a sweep of a loaded model, whose best candidates are written into a folder, if any."""
-    start, folder = perf_counter(), _folder(options.write_yaml)
-    base = base.without_towers()
-    built = built_sweep(base.model, options)
-    names = []
-    if folder is not None:
-        names = file_names(base.name, min(options.top, built.question.candidates))
-        # before the search, which may take minutes
-        check_new_files(folder, names)
-    outcome = search(built.question, tick)
-    report = sweep_report(built.question, outcome, built.inputs(options), perf_counter() - start)
-    if folder is not None:
-        models = best_models(built.question, outcome)
-        # not strict: fewer candidates may match than there are names
-        named = {
-            name: model.replace(name=Path(name).stem) for name, model in zip(names, models, strict=False)
-        }
-        write_new_files(folder, {name: to_yaml(model) for name, model in named.items()})
-        written = f"{len(named):,} YAML file{'s are' if len(named) != 1 else ' is'} in {folder}."
-        report = replace(report, notes=(*report.notes, written))
-    return base.named(report)
-
-
-def file_names(name: str, top: int) -> list[str]:
-    """The names of YAML files of the best candidates, in their order."""
-    stem = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "model"
-    width = len(str(top))
-    return [f"{stem}-{i:0{width}}.yaml" for i in range(1, top + 1)]

@@ -10,7 +10,8 @@ from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.render import show
 from archcli.render.screen import progress
 from archcli.render.write import tell
-from archcli.wings.shapes.api.sweep_question import SweepOptions, swept
+from archcli.wings.shapes.api.sweep_question import SweepOptions
+from archcli.wings.shapes.api.swept import swept
 
 if TYPE_CHECKING:
     from archcli.wings.shapes.symbolic.shapes.search import Tick

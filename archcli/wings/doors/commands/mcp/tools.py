@@ -280,7 +280,7 @@ def _explain(call: ToolCall) -> Report:
 
 
 def _sweep(call: ToolCall) -> Report:
-    from archcli.wings.shapes.api.sweep_question import swept
+    from archcli.wings.shapes.api.swept import swept
 
     return swept(call.subject(), call.options, call.tick)
 

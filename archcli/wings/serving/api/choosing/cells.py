@@ -6,18 +6,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import inf
-from typing import Any, Literal
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError
+from archcli.measure.kvcache.engine import InferenceEngine
 from archcli.wings.serving.api.choosing.shared import SharedQuestions
 from archcli.wings.serving.api.choosing.training import TimedStep, TrainingQuestions
 from archcli.wings.serving.api.fitting.choice import Choice
 from archcli.wings.serving.api.known_device.known import devices_per_node
 from archcli.wings.serving.api.known_device.listed import ListedDevice
 from archcli.wings.serving.devices.prices import Price, PriceBook
+from archcli.wings.serving.launches.memory.trainer import Trainer
+from archcli.wings.serving.memory.answers.verdict import Verdict
+from archcli.wings.serving.memory.plan import Plan
 
 Record = dict[str, Any]
 ChooseOrder = Literal["price", "speed", "power"]
+Place = tuple[ListedDevice, int]
 COUNTS = (1, 2, 4, 8)
 """Numbers of a device that people put into one machine."""
 
@@ -54,19 +60,49 @@ class Conditions:
         return "--budget" if self.per_hour is None else "--per-hour"
 
 
+class ChoiceFigures(NamedTuple):
+    """The figures of a choice or a step, by their names there."""
+
+    format: str
+    has_bits: bool
+    engine: InferenceEngine | Trainer
+    context: int | None
+    verdict: Verdict | None
+    tokens_per_s: Record
+    speed: Record
+    peak_bytes: int
+    plan: Plan
+
+    @property
+    def promised(self) -> ChoiceFigures:
+        """Itself: its plan is that of the tokens that fit."""
+        return self
+
+    def record(self) -> Record:
+        """The figures by JSON's keys."""
+        figures = self._asdict()
+        return {name: figures[name] for name in OF_CHOICE}
+
+
+FIGURES = attrgetter(*ChoiceFigures._fields[:-1], "promised.plan")
+OF_CHOICE = ("format", "context", "tokens_per_s", "peak_bytes")
+"""JSON's keys of a format, null where none fits."""
+
+
 @dataclass(frozen=True)
 class HardwareCell:
     """So many of a device with a format of the model; without a choice no format fits.
 
-    holds: whether the format has enough bits, too.
+    holds: whether the format has enough bits, too. refusal: why the question cannot be asked there.
     """
 
     device: ListedDevice
     count: int
-    choice: Choice | TimedStep | None
+    choice: Choice | TimedStep | ChoiceFigures | None
     holds: bool
     price: Price | None
     conditions: Conditions
+    refusal: ArchError | None = None
 
     @property
     def name(self) -> str:
@@ -109,16 +145,20 @@ class HardwareCell:
         watts = self.limit_w if self.watts is None else self.watts["expected"]
         return (inf if self.price is None else self.price.amount, -self.rate, watts or inf)
 
+    def __getstate__(self) -> Record:
+        """The cell as another process gets it: figures, without the passes that they come from."""
+        choice = None if self.choice is None else ChoiceFigures(*FIGURES(self.choice))
+        return {**vars(self), "choice": choice}
+
     def record(self) -> Record:
         """The cell by JSON's keys."""
         choice = self.choice
-        of_choice = dict.fromkeys(("format", "context", "peak_bytes", "tokens_per_s"))
         price = self.price
         return {
             "device": self.device.name,
             "count": self.count,
             "engine": choice and choice.engine.name,
-            **(of_choice if choice is None else choice.record()),
+            **(dict.fromkeys(OF_CHOICE) if choice is None else choice.record()),
             "fits": choice is not None,
             "verdict": "no" if choice is None else choice.verdict,
             "meets": self.meets,
@@ -139,9 +179,8 @@ class HardwareGrid:
         conditions: Conditions,
     ) -> None:
         self.questions, self.devices, self.book, self.conditions = questions, devices, book, conditions
-        self.refused: list[ArchError] = []
 
-    def places(self) -> Iterator[tuple[ListedDevice, int]]:
+    def places(self) -> Iterator[Place]:
         """Each device as often as one machine joins it: Macs, boards and processors stand alone."""
         for device in self.devices:
             most = 1 if device.kind == "cpu" else devices_per_node(device.figures)
@@ -151,9 +190,8 @@ class HardwareGrid:
         """The best cell, and with `every` that of each further format that fits.
 
         The best has the format that `archcli fit` chooses of those that are fast enough, else the fastest.
-        `refused` has the errors of places where the question cannot be asked.
         """
-        choices: list[Choice | TimedStep | None] = []
+        choices, refusal = list[Choice | TimedStep | None](), None
         try:
             if isinstance(self.questions, TrainingQuestions):
                 choices = [self.questions.step(device.name, count)]
@@ -162,13 +200,10 @@ class HardwareGrid:
                 choices = [formats.best() or formats.fastest]
                 choices += [it for it in formats.with_bits() if it is not choices[0]] if every else ()
         except ArchError as error:  # no engine or trainer runs so there
-            self.refused.append(error)
-        return [self._cell(device, count, choice) for choice in choices or [None]]
-
-    def _cell(self, device: ListedDevice, count: int, choice: Choice | TimedStep | None) -> HardwareCell:
+            refusal = error
         price = self.conditions.price_of(self.book, device.name, count)
-        holds = choice is not None and choice.has_bits
-        return HardwareCell(device, count, choice, holds, price, self.conditions)
+        kept = [(choice, choice is not None and choice.has_bits) for choice in choices or [None]]
+        return [HardwareCell(device, count, *it, price, self.conditions, refusal) for it in kept]
 
 
 def front(cells: Sequence[HardwareCell]) -> list[HardwareCell]:

@@ -6,16 +6,24 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 from archcli.api.asking.options import SEQ_LEN, Engine, KvDtype
 from archcli.api.asking.question import Option, asks, count_option, tokens_option
+from archcli.api.asking.spread import ClusterOptions
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.values import AboveZero, Interval
-from archcli.wings.serving.api.choosing.cells import ChooseOrder, Conditions, HardwareCell, HardwareGrid
+from archcli.wings.serving.api.choosing.cells import (
+    ChooseOrder,
+    Conditions,
+    HardwareCell,
+    HardwareGrid,
+    Place,
+)
 from archcli.wings.serving.api.choosing.report import ChooseView, choose_cells
 from archcli.wings.serving.api.choosing.shared import SharedQuestions
 from archcli.wings.serving.api.choosing.training import TrainingOptions, TrainingQuestions
@@ -28,7 +36,7 @@ from archcli.wings.serving.api.programs.command_lines import with_command
 from archcli.wings.serving.api.programs.pasted import pasted
 from archcli.wings.serving.api.programs.trainer import Command, Method, TrainerOption
 from archcli.wings.serving.devices.datasheet import device_named, load_datasheet
-from archcli.wings.serving.devices.prices import prices
+from archcli.wings.serving.devices.prices import PriceBook, prices
 from archcli.wings.serving.memory.answers.question import MemoryQuestion, check_question
 from archcli.wings.serving.memory.settings import MemorySettings
 
@@ -78,6 +86,10 @@ OF_SERVING = ("speed", "engine", "kv_dtype", "command")
 OF_TRAINING = ("method", "trainer", "tokens", "within")
 TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(d|days?|h|hours?)", re.IGNORECASE)
 SECONDS = {"d": 86_400.0, "h": 3_600.0}
+NO_INPUTS = ("model", *vars(ClusterOptions()))
+"""Options that say nothing of the answer."""
+TOGETHER = 32
+"""Places of a part: neighbours often run alike, and share what is traced."""
 Tick = Callable[[str, int, int], None]
 
 
@@ -91,7 +103,7 @@ def seconds_of(text: str) -> float:
 
 
 @dataclass(frozen=True)
-class ChooseOptions:
+class ChooseOptions(ClusterOptions):
     """What `archcli choose` asks."""
 
     model: ModelLike
@@ -142,6 +154,11 @@ class ChooseOptions:
             return SharedQuestions(self.of_fit(subject), subject)
         options = TrainingOptions(self.users, self.context, self.dtype, self.method, self.trainer)
         return TrainingQuestions(options, subject)
+
+    def grid(self, subject: Subject, book: PriceBook, devices: Sequence[ListedDevice] = ()) -> HardwareGrid:
+        """The devices and counts, and their cells."""
+        conditions = Conditions(self.rate, self.users, self.budget, self.per_hour)
+        return HardwareGrid(self.questions(subject), devices, book, conditions)
 
     def alone(self, subject: Subject, cell: HardwareCell) -> str:
         """The command that answers a cell alone."""
@@ -213,30 +230,45 @@ def choose_report(options: ChooseOptions, subject: Subject, tick: Tick = lambda 
     """The report on a loaded model; `tick` hears of each device."""
     if options.phase == "serve":
         check_question(MemoryQuestion(subject.model, MemorySettings("serve")))
-    conditions = Conditions(options.rate, options.users, options.budget, options.per_hour)
     book = prices(options.prices)
-    grid = HardwareGrid(options.questions(subject), options.listed(), book, conditions)
+    grid = options.grid(subject, book, options.listed())
     places = [*grid.places()]
+    parts = [places[start : start + TOGETHER] for start in range(0, len(places), TOGETHER)]
     best, every = list[HardwareCell](), list[HardwareCell]()
-    for i, (device, count) in enumerate(places):
-        tick(device.name, i, len(places))
-        first, *others = grid.cells(device, count, every=options.every)
-        best.append(first)
-        every += [first, *others]
-    if len(grid.refused) == len(places):
-        raise grid.refused[0]  # the question's own fault: an unknown trainer, a format that the engine lacks
-    view = ChooseView(conditions, options.sort, book, options.every)
-    inputs = {name: value for name, value in vars(options).items() if name != "model"}
+    try:
+        for answered in options.answers(_asking, (options, subject, book), parts):
+            best += [first for first, *_ in answered]
+            every += chain.from_iterable(answered)
+            tick(best[-1].device.name, len(best), len(places))
+    except KeyboardInterrupt:
+        if not best:
+            raise
+    refused = [cell.refusal for cell in best if cell.refusal is not None]
+    if len(refused) == len(places):
+        raise refused[0]  # the question's own fault: an unknown trainer, a format that the engine lacks
+    view = ChooseView(grid.conditions, options.sort, book, options.every, len(places))
+    inputs = {name: value for name, value in vars(options).items() if name not in NO_INPUTS}
     if options.phase == "serve":
         inputs["context"] = options.of_fit(subject).context
     report = choose_cells(view, best, every, inputs, lambda cell: options.alone(subject, cell))
-    report = with_command(report, _first(view.meeting(best)), subject, options)
+    if options.command:
+        report = with_command(report, _first(grid, view.meeting(best)), subject, options)
     return subject.named(report, options)
 
 
-def _first(meeting: Sequence[HardwareCell]) -> MemoryQuestion | None:
+def _asking(
+    options: ChooseOptions, subject: Subject, book: PriceBook
+) -> Callable[[Sequence[Place]], list[list[HardwareCell]]]:
+    """What answers places: the cells of each."""
+    grid = options.grid(subject, book)
+    return lambda places: [grid.cells(device, count, every=options.every) for device, count in places]
+
+
+def _first(grid: HardwareGrid, meeting: Sequence[HardwareCell]) -> MemoryQuestion | None:
     """The question about the first cell, at the context of the first line; None where none meets."""
-    choice = meeting[0].choice if meeting else None
+    if not meeting:
+        return None
+    choice = grid.cells(meeting[0].device, meeting[0].count)[0].choice  # another process sent figures alone
     return choice.at(choice.context or 1) if isinstance(choice, Choice) else None
 
 

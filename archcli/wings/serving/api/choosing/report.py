@@ -31,12 +31,13 @@ COLUMNS = (
 
 
 class ChooseView(NamedTuple):
-    """The conditions of a question, its order and prices, and whether every cell is shown."""
+    """The conditions of a question, its order and prices, whether every cell is shown, and all places."""
 
     conditions: Conditions
     order: ChooseOrder
     book: PriceBook
     shows_all: bool = False
+    n_places: int = 0
 
     def meeting(self, best: Sequence[HardwareCell]) -> list[HardwareCell]:
         """The cells that meet all conditions, in order."""
@@ -69,6 +70,7 @@ def choose_cells(
             "count": first and first.count,
             "format": first and first.choice and first.choice.format,
             "asked": len(best),
+            "places": view.n_places,
             "meeting": len(meeting),
         },
         rows=[{**cell.record(), "command": alone(cell)} for cell in rows],
@@ -151,6 +153,8 @@ def _notes(
     view: ChooseView, first: HardwareCell | None, best: Sequence[HardwareCell], hidden: int
 ) -> Iterator[str]:
     book, conditions = view.book, view.conditions
+    if len(best) < view.n_places:
+        yield f"interrupted after {len(best):,} of {view.n_places:,} places: the others may do better."
     yield f"Prices: {book.title}, {book.date}; what you would pay stands in a file of yours: --prices FILE."
     unknown = sum(cell.holds and cell.price is None for cell in best)
     if unknown:

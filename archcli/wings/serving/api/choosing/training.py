@@ -50,6 +50,11 @@ class TimedStep:
         return int(self.promised.settings.tokens(self.promised.model))
 
     @property
+    def peak_bytes(self) -> int:
+        """Peak bytes of the largest rank."""
+        return self.answer.peak_bytes
+
+    @property
     def verdict(self) -> Verdict | None:
         """Whether it fits."""
         return verdict_of(self.promised, self.answer)
@@ -74,7 +79,7 @@ class TimedStep:
             "format": self.format,
             "context": self.context,
             "tokens_per_s": self.tokens_per_s,
-            "peak_bytes": self.answer.peak_bytes,
+            "peak_bytes": self.peak_bytes,
         }
 
 

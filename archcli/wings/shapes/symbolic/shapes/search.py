@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -34,7 +34,7 @@ class Best:
     def add(self, keys: Sequence[Any], columns: Columns) -> None:
         """Add candidates later in the grid: for each objective the key [N] to minimize, and their columns."""
         np = required("numpy")
-        new = _stacked(np, keys) if keys else None
+        new = _stacked(np, keys) if self.objectives else None
         length = len(next(iter(columns.values())))
         # first among themselves, so that few are joined with those that are kept
         places = self._chosen(new, length)
@@ -183,21 +183,61 @@ class Outcome(NamedTuple):
     interrupted: bool
 
 
-def search(question: SweepQuestion, tick: Tick = no_tick) -> Outcome:
-    """Walk all candidates; an interrupt ends the walk with the best so far."""
+class SweepPart(NamedTuple):
+    """Candidates of a structure, by its number: those from `start` to `stop`."""
+
+    number: int
+    start: int
+    stop: int
+
+
+class PartOutcome(NamedTuple):
+    """The best candidates of a part, its tally, and how many an interrupt left out."""
+
+    best: Best
+    tally: SweepTally
+    unread: int
+
+
+def parts_of(question: SweepQuestion, size: int = CHUNK) -> Iterator[SweepPart]:
+    """All candidates in order, so many at a time."""
+    for number, structure in enumerate(question.structures):
+        yield from (SweepPart(number, *span) for span in spans(structure.grid.size, size))
+
+
+def search_part(
+    question: SweepQuestion, part: SweepPart, tell: Callable[[int], None] = lambda _: None
+) -> PartOutcome:
+    """Judge the candidates of a part, and rank those that match."""
+    structure, best = question.structures[part.number], Best(len(question.objectives), question.top)
+    chunk = Chunk(structure, structure.grid.chunk(part.start, part.stop), part.stop - part.start)
+    tally = _judge(question, chunk, tell)
+    if chunk.length:
+        best.add(*_ranked(question, chunk, part.number))
+    return PartOutcome(best, tally, chunk.unread)
+
+
+def search(
+    question: SweepQuestion, tick: Tick = no_tick, outcomes: Iterable[PartOutcome] | None = None
+) -> Outcome:
+    """Walk all candidates; an interrupt ends the walk with the best so far.
+
+    outcomes: those of all parts in order, where other processes give them.
+    """
     keep_freed_memory()
     best, tally, total = Best(len(question.objectives), question.top), SweepTally(), question.candidates
+
+    def answer(part: SweepPart) -> PartOutcome:
+        return search_part(question, part, lambda i: tick(f"{i:,} read", tally.seen, total))
+
     try:
-        for number, structure in enumerate(question.structures):
-            for start, stop in spans(structure.grid.size, CHUNK):
-                chunk = Chunk(structure, structure.grid.chunk(start, stop), stop - start)
-                judged = _judge(question, chunk, lambda i: tick(f"{i:,} read", tally.seen, total))
-                if chunk.length:
-                    best.add(*_ranked(question, chunk, number))
-                tally.add(judged)
-                if chunk.unread:
-                    return Outcome(best, tally, interrupted=True)
-                tick(f"{tally.matching:,} match", tally.seen, total)
+        for of_part in outcomes or map(answer, parts_of(question)):
+            if of_part.best.columns:
+                best.add(of_part.best.keys, of_part.best.columns)
+            tally.add(of_part.tally)
+            if of_part.unread:
+                return Outcome(best, tally, interrupted=True)
+            tick(f"{tally.matching:,} match", tally.seen, total)
     except KeyboardInterrupt:
         return Outcome(best, tally, interrupted=True)
     return Outcome(best, tally, interrupted=False)

@@ -158,18 +158,17 @@ def _predict_text(
     known: TracedModel | None = None,
 ) -> Prediction:
     """The pass of the language model alone, over the tokens of its media too."""
-    plan.check(model, settings)
     has_constants, traced = device.has_constants(settings.dtype), traced_plan(plan, settings, device)
 
-    def kernels() -> RankKernels:
+    def kernels() -> tuple[RankKernels, float]:
+        plan.check(model, settings)
         planned = planned_pass(model, settings, traced)
-        return rank_kernels(
-            planned, settings, plan, use, compiled_runs(planned, settings) if compiled else None
-        )
+        runs = compiled_runs(planned, settings) if compiled else None
+        return rank_kernels(planned, settings, plan, use, runs), _model_flops(model, settings, plan, planned)
 
     key = "kernels of a rank", settings, plan, traced, use, compiled
-    rank = kernels() if known is None or known.model is not model else known.once(key, kernels)
-    planned, times = rank.planned, RankTimes(rank, device, settings)
+    rank, asked_flops = kernels() if known is None or known.model is not model else known.once(key, kernels)
+    times = RankTimes(rank, device, settings)
     device = times.device
     step, rows, executed = _run(times, plan, model)
     if _fills_stages(plan, settings) and has_constants:
@@ -177,7 +176,6 @@ def _predict_text(
         step = step._replace(total=_at_most(step.total, RankTimes(whole, device, settings), plan))
     # this many ranks run the rows of each stage
     alike = plan.replicas * plan.tp
-    asked_flops = _model_flops(model, settings, plan, planned)
     return Prediction(
         _bounded(step.total),
         HOST if step.launching.expected else next(iter(bounds(rows, step.exposed_s))),

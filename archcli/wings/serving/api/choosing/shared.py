@@ -109,7 +109,8 @@ class SharedQuestions(SharedModels):
     def __init__(self, options: FitOptions, subject: Subject) -> None:
         super().__init__()
         self.options, self.subject = options, subject
-        self._by_bytes: dict[Key, list[tuple[int, str]]] = {}
+        self._kinds: dict[Key, int] = {}
+        self._formats: dict[int, SharedFormats] = {}
 
     def formats(self, device: str, count: int = 1, min_speed: float | None = None) -> SharedFormats:
         """The formats of the model on so many of a device, and tokens a second of all that are enough.
@@ -119,21 +120,22 @@ class SharedQuestions(SharedModels):
         known = known_device(f"{count}x{device}")
         # of one device: several share a model by a plan, which is chosen for each context
         fit = replace(self.options, device=known.budget.name).question(self.subject)
-        alike = runs_as(known.memory, known.maker, self.options.engine)
+        kind = runs_as(known.memory, known.maker, self.options.engine)
+        alike = self._kinds.setdefault(kind, len(self._kinds))
 
         def memory(**changes: Any) -> MemoryQuestion:
-            question = self.shared(("memory", *alike), changes, fit.memory)
+            question = self.shared(("memory", alike), changes, fit.memory)
             taken = share_of(known.memory, question.settings.engine, self.options.utilization)
             return replace(question, device=taken)
 
         def predict(**changes: Any) -> PredictQuestion:
-            question = self.shared(("predict", *alike), changes, fit.predict)
+            question = self.shared(("predict", alike), changes, fit.predict)
             engine, chunk = question.settings.engine or NO_ENGINE, question.options.chunk
             device = known.run_by(engine, self.options.utilization, question.model, chunk)
             return replace(question, device=device)
 
         shared = replace(fit, memory=memory, predict=predict, min_speed=min_speed)
-        return SharedFormats(shared, self._by_bytes, alike)
+        return SharedFormats(shared, self._formats, alike)
 
 
 SLACK = 1.5
@@ -143,18 +145,26 @@ SLACK = 1.5
 class SharedFormats(Formats):
     """The formats of a model on a device, whose bytes are counted once for devices that run alike."""
 
-    def __init__(self, fit: FitQuestion, counted: dict[Key, list[tuple[int, str]]], alike: Key) -> None:
-        self._counted, self._alike = counted, alike
+    def __init__(self, fit: FitQuestion, counted: dict[int, SharedFormats], alike: int) -> None:
+        self._like = counted.setdefault(alike, self)
         self._too_slow: dict[str, Choice] = {}
         self._untimed: dict[str, Choice] = {}
         super().__init__(fit)
 
     @cached_property
+    def published(self) -> MemoryQuestion:
+        """The model as the engine's files have it, else as published; in bf16 where that is unknown."""
+        return super().published if self._like is self else self._like.published
+
+    @cached_property
+    def published_bytes(self) -> int:
+        """Bytes of all weights as they are published."""
+        return super().published_bytes if self._like is self else self._like.published_bytes
+
+    @cached_property
     def by_bytes(self) -> list[tuple[int, str]]:
         """(bytes of all weights, format), the largest first, begun by the published one."""
-        if self._alike not in self._counted:
-            self._counted[self._alike] = super().by_bytes
-        return self._counted[self._alike]
+        return super().by_bytes if self._like is self else self._like.by_bytes
 
     def does(self, choice: Choice, tokens: int, sure: bool = False) -> bool:
         """Whether a context fits, surely or by the count, at the speed as expected: a limit is none."""

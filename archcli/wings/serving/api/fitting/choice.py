@@ -33,7 +33,7 @@ from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.answers.verdict import Verdict, verdict_of
 from archcli.wings.serving.memory.inference import in_ram_bytes, tables_params
 from archcli.wings.serving.memory.plan import DeviceMemory
-from archcli.wings.serving.predict.answers.tables import totals_of
+from archcli.wings.serving.predict.answers.costs import energy_record
 
 Record = dict[str, Any]
 AT = 2048
@@ -141,16 +141,18 @@ class Choice:
         return self.at(self.context or self.fit.wanted[-1]).needed().peak_bytes
 
     def predicted(self, tokens: int) -> Record:
-        """Predicted totals of decoding one token behind a context; empty where no rates are known."""
+        """Rates, energy and origin of decoding one token behind a context; empty where no rates are known."""
         options, offload = {**self.options, "engine": self.engine.name}, self.question.settings.offload
         if offload is not None:
             options["offload"] = offload.text
         try:
             question = self.fit.predict(dtype=self.dtype, seq_len=tokens, **options)
             question = replace(question, plan=self.at(tokens).plan)
-            return totals_of(question, question.answer())
+            answer = question.answer()
         except ArchError:
             return {}
+        rates, origin = answer.prediction.tokens_per_s, answer.prediction.origin
+        return {"tokens_per_s": rates, "energy": energy_record(question, answer), "origin": origin}
 
     @property
     def speed_at(self) -> int:
@@ -162,7 +164,7 @@ class Choice:
 
     @cached_property
     def speed(self) -> Record:
-        """Totals of the prediction with `speed_at` tokens."""
+        """The prediction with `speed_at` tokens."""
         return self.predicted(self.speed_at)
 
     @property

@@ -60,7 +60,8 @@ class UsualPlans:
         model, settings = self.question.model, self.question.settings
         if settings.phase == "train":
             return list(self._training(n_devices))
-        ONE_DEVICE.check(model, settings)
+        if not self._can_be(ONE_DEVICE):
+            ONE_DEVICE.check(model, settings)
         # an engine that splits layers has no more stages than there are layers
         most = min(n_devices, n_stacked_layers(model)) if settings.splits_layers else n_devices
         fewer = (list(self.inferring(n)) for n in range(most, 0, -1))

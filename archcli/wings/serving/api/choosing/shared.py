@@ -17,7 +17,7 @@ from archcli.wings.serving.api.engine import engine_of, share_of
 from archcli.wings.serving.api.fitting.choice import Choice, Formats
 from archcli.wings.serving.api.fitting.fit_question import FitQuestion
 from archcli.wings.serving.api.fitting.question import FitOptions
-from archcli.wings.serving.api.known_device.known import known_device
+from archcli.wings.serving.api.known_device.known import KnownDevice, known_device
 from archcli.wings.serving.devices.engines import load_engine, runs_on
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.plan import DeviceMemory
@@ -108,33 +108,42 @@ class SharedQuestions(SharedModels):
 
     def __init__(self, options: FitOptions, subject: Subject) -> None:
         super().__init__()
-        self.options, self.subject = options, subject
+        self.options, self.subject, self._fit = options, subject, options.question(subject)
         self._kinds: dict[Key, int] = {}
+        self._devices: dict[str, tuple[KnownDevice, int]] = {}
         self._formats: dict[int, SharedFormats] = {}
+
+    def _device(self, name: str) -> tuple[KnownDevice, int]:
+        """What is known of one device, and a number of all on which programs run like that."""
+        if name not in self._devices:
+            known = known_device(name)
+            kind = runs_as(known.memory, known.maker, self.options.engine)
+            self._devices[name] = known, self._kinds.setdefault(kind, len(self._kinds))
+        return self._devices[name]
 
     def formats(self, device: str, count: int = 1, min_speed: float | None = None) -> SharedFormats:
         """The formats of the model on so many of a device, and tokens a second of all that are enough.
 
         Raises ArchError as `archcli fit` of that device.
         """
-        known = known_device(f"{count}x{device}")
-        # of one device: several share a model by a plan, which is chosen for each context
-        fit = replace(self.options, device=known.budget.name).question(self.subject)
-        kind = runs_as(known.memory, known.maker, self.options.engine)
-        alike = self._kinds.setdefault(kind, len(self._kinds))
+        (known, alike), share = self._device(device), self.options.utilization
+        there = known.memory._replace(n_devices=count)
+
+        def fit() -> FitQuestion:
+            # of one device: several share a model by a plan, which is chosen for each context
+            return replace(self.options, device=known.budget.name).question(self.subject)
 
         def memory(**changes: Any) -> MemoryQuestion:
-            question = self.shared(("memory", alike), changes, fit.memory)
-            taken = share_of(known.memory, question.settings.engine, self.options.utilization)
-            return replace(question, device=taken)
+            question = self.shared(("memory", alike), changes, lambda **it: fit().memory(**it))
+            return replace(question, device=share_of(there, question.settings.engine, share))
 
         def predict(**changes: Any) -> PredictQuestion:
-            question = self.shared(("predict", alike), changes, fit.predict)
+            question = self.shared(("predict", alike), changes, lambda **it: fit().predict(**it))
             engine, chunk = question.settings.engine or NO_ENGINE, question.options.chunk
-            device = known.run_by(engine, self.options.utilization, question.model, chunk)
-            return replace(question, device=device)
+            device = known.run_by(engine, share, question.model, chunk)
+            return replace(question, device=device._replace(memory=there.taken_by(engine, share)))
 
-        shared = replace(fit, memory=memory, predict=predict, min_speed=min_speed)
+        shared = replace(self._fit, memory=memory, predict=predict, min_speed=min_speed)
         return SharedFormats(shared, self._formats, alike)
 
 

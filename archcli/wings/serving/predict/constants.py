@@ -43,7 +43,8 @@ class Terms(NamedTuple):
 
     def at_least(self, floor: Terms) -> Terms:
         """The longer of both, term by term."""
-        return Terms(*(max(pair) for pair in zip(self, floor, strict=True)))
+        launch, compute, memory = floor
+        return Terms(max(self.launch, launch), max(self.compute, compute), max(self.memory, memory))
 
     def bound_by(self, *, is_cached: bool = False) -> Bound:
         """The longest term; with `is_cached` memory is the cache."""

@@ -7,7 +7,7 @@ the first and the last batch are in other stages. A decoded token passes all sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from itertools import chain
 from math import fsum
@@ -252,9 +252,16 @@ def _in_turn(
     """Stages one after the other: all of them, the seconds of the slowest, and their rows."""
     rows: dict[tuple[str, ...], PredictedRow] = {}
     steps = []
+    alike: dict[Hashable, tuple[StageStep, tuple[PredictedRow, ...]]] = {}
     for times, plan, stage in legs:
-        steps.append(stage_step(times, plan, stage, 1))
-        for row in (*rows_of_stage(times, plan, stage), *waits(times, plan, stage, steps[-1].launching)):
+        parts = times, plan, stage.is_first, stage.is_last, times.shares(stage)
+        if parts not in alike:
+            step = stage_step(times, plan, stage, 1)
+            of_stage = (*rows_of_stage(times, plan, stage), *waits(times, plan, stage, step.launching))
+            alike[parts] = step, of_stage
+        step, of_stage = alike[parts]
+        steps.append(step)
+        for row in of_stage:
             key = row.path, row.stage, row.kernel, row.op_class, row.bound_by
             rows[key] = rows[key].plus(row) if key in rows else row
     whole, *others = steps

@@ -213,7 +213,7 @@ def roofline(kernel: KernelCost, op_class: str, rates: Rates) -> Roofline:
     kind, moved = kind_of(op_class, kernel.name), kernel.least_bytes
     compute = kernel.flops / rates.peak(kernel.dtype) if kind in OF_PRODUCTS else 0.0
     bare = Terms(0.0, compute, kernel.bytes / rates.bandwidth)
-    floor = bare._replace(memory=moved / rates.memory(moved))
+    floor = Terms(0.0, compute, moved / rates.memory(moved))
     # a fitted fraction above 1 of the rate of memory comes from kernels whose bytes lie in the cache; beyond
     # it they are no faster than memory. Weights are only read, which may be faster than the copy that the
     # rates are of
@@ -266,7 +266,8 @@ class KernelClock(NamedTuple):
             terms = constants.terms(bare, 0.0)
             return KernelTime(Seconds.by(origin, 0.0, terms, exponent), "launch", kind)
         depth = depth_of(kernel) if kind == PRODUCTS and kernel.written else 0.0
-        terms = constants.terms(bare, depth).at_least(least)
+        terms = constants.terms(bare, depth)
+        terms = terms if least is NO_TERMS else terms.at_least(least)
         seconds = Seconds.by(origin, known.limit, terms, exponent)
         return KernelTime(seconds, terms.bound_by(is_cached=is_cached), kind)
 

@@ -22,7 +22,7 @@ from archcli.wings.serving.devices.engines import load_engine, runs_on
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.memory.traced import TracedModel
-from archcli.wings.serving.predict.answers.question import PredictQuestion
+from archcli.wings.serving.predict.answers.question import PredictedDevice, PredictQuestion
 from archcli.wings.serving.predict.constants import PEAKS
 
 Q = TypeVar("Q", MemoryQuestion, PredictQuestion)
@@ -111,6 +111,7 @@ class SharedQuestions(SharedModels):
         self.options, self.subject, self._fit = options, subject, options.question(subject)
         self._kinds: dict[Key, int] = {}
         self._devices: dict[str, tuple[KnownDevice, int]] = {}
+        self._timed: dict[Key, PredictedDevice] = {}
         self._formats: dict[int, SharedFormats] = {}
 
     def _device(self, name: str) -> tuple[KnownDevice, int]:
@@ -140,8 +141,11 @@ class SharedQuestions(SharedModels):
         def predict(**changes: Any) -> PredictQuestion:
             question = self.shared(("predict", alike), changes, lambda **it: fit().predict(**it))
             engine, chunk = question.settings.engine or NO_ENGINE, question.options.chunk
-            device = known.run_by(engine, share, question.model, chunk)
-            return replace(question, device=device._replace(memory=there.taken_by(engine, share)))
+            run = device, engine.name, chunk, id(question.model)
+            if run not in self._timed:
+                self._timed[run] = known.run_by(engine, share, question.model, chunk)
+            taken = there.taken_by(engine, share)
+            return replace(question, device=self._timed[run]._replace(memory=taken))
 
         shared = replace(self._fit, memory=memory, predict=predict, min_speed=min_speed)
         return SharedFormats(shared, self._formats, alike)

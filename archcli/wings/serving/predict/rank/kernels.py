@@ -76,6 +76,13 @@ class RankKernels:
     placement: StagePlacement
     launched: tuple[KernelRun, ...] = ()
     _alike: dict[Hashable, tuple[KernelRun, ...]] = field(default_factory=dict, init=False, compare=False)
+    _shares: dict[tuple[str, Stage], float] = field(default_factory=dict, init=False, compare=False)
+
+    def share(self, path: str, stage: Stage) -> float:
+        """The part of a kernel's launches that a stage has."""
+        if (path, stage) not in self._shares:
+            self._shares[path, stage] = float(self.placement.share(path, stage))
+        return self._shares[path, stage]
 
     def called(self, phase: str) -> tuple[KernelRun, ...]:
         """The kernels, and the calls of their operations."""
@@ -103,7 +110,7 @@ class RankKernels:
 
     def part(self, run: KernelRun, stage: Stage) -> KernelRun | None:
         """A kernel as often as a stage runs it, by the row of counting; None for a kernel of others."""
-        share = float(self.placement.share(run.path, stage))
+        share = self.share(run.path, stage)
         if not share:
             return None
         return run._replace(path=self.placement.counted_path(run.path), times=run.times * share)

@@ -214,10 +214,13 @@ class RankTimes:
 
     def _sum(self, stage: Stage) -> StageTimes:
         total = StageTimes()
-        for path, times in self._places.values():
-            share = self.rank.placement.share(path, stage)
-            total = total.plus(times, float(share)) if share else total
+        for share, (_, times) in zip(self.shares(stage), self._places.values(), strict=True):
+            total = total.plus(times, share) if share else total
         return total
+
+    def shares(self, stage: Stage) -> tuple[float, ...]:
+        """The parts of all layers that a stage runs: stages with equal parts take equal times."""
+        return tuple(self.rank.share(path, stage) for path, _ in self._places.values())
 
     def runs_of(self, stage: Stage, batches: float) -> Iterator[TimedRun]:
         """The kernels that a stage runs in so many batches, by the rows of counting."""

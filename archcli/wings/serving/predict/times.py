@@ -81,6 +81,8 @@ class Seconds(NamedTuple):
 
     def plus(self, further: Seconds) -> Seconds:
         """The sum of both."""
+        if further is NO_SECONDS:
+            return self
         return Seconds(
             self.floor + further.floor,
             self.expected + further.expected,
@@ -93,6 +95,8 @@ class Seconds(NamedTuple):
 
     def scaled(self, times: float) -> Seconds:
         """The seconds of `times` such passes."""
+        if times == 1:
+            return self
         floor, expected, low, high, is_calibrated, unknown = self
         ends = times * floor, times * expected, times * low, times * high
         return Seconds(*ends, is_calibrated, times * unknown)
@@ -101,9 +105,14 @@ class Seconds(NamedTuple):
         """The longer of two that run at once; unchanged without constants."""
         if not self.is_calibrated:
             return self
-        floor, expected, low, high = (max(pair) for pair in zip(self[:4], further[:4], strict=True))
-        longer = max(self, further, key=lambda seconds: seconds.expected)
-        return Seconds(floor, expected, low, high, is_calibrated=True, unknown=longer.unknown)
+        return Seconds(
+            max(self.floor, further.floor),
+            max(self.expected, further.expected),
+            max(self.low, further.low),
+            max(self.high, further.high),
+            is_calibrated=True,
+            unknown=self.unknown if self.expected >= further.expected else further.unknown,
+        )
 
     def beyond(self, further: Seconds) -> Seconds:
         """Each of the seconds minus those of `further`, at least 0."""
@@ -127,6 +136,7 @@ class Seconds(NamedTuple):
         return dict(zip(("floor", "expected", "low", "high"), (self.floor, *expected), strict=True))
 
 
+NO_SECONDS = Seconds()
 COPIES = 4
 """The most chunks of a prompt on several devices at once: GGML_SCHED_MAX_COPIES of llama.cpp."""
 

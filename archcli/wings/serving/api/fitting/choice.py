@@ -49,6 +49,7 @@ class Choice:
         self.question = fit.memory(dtype=dtype, seq_len=fit.wanted[0], **options)
         self.engine = self.question.settings.engine or NO_ENGINE
         self._lacking: dict[int, int] = {}
+        self._at: dict[int, MemoryQuestion] = {}
         if fit.dtype is None or options:  # what is stated is counted, with a note
             check_runs(self.engine, self.question.model, options.get("kv_dtype"), self.question.device)
 
@@ -72,16 +73,18 @@ class Choice:
 
     def at(self, tokens: int) -> MemoryQuestion:
         """The question at a context; several devices share the model by the usual plan."""
-        question = self.question
-        changed = question if question.settings.seq_len == tokens else question.changed(seq_len=tokens)
-        if self.device.n_devices == 1:
-            return changed
-        return replace(changed, plan=usual_plan(changed, self.device.n_devices))
+        if tokens not in self._at:
+            question, n_devices = self.question, self.device.n_devices
+            changed = question if question.settings.seq_len == tokens else question.changed(seq_len=tokens)
+            plan = question.plan if n_devices == 1 else usual_plan(changed, n_devices)
+            self._at[tokens] = changed if plan == question.plan else replace(changed, plan=plan)
+        return self._at[tokens]
 
     def lacking(self, tokens: int) -> int:
         """Bytes that are missing on a device or in RAM for a context; 0 or less where it fits."""
         if tokens not in self._lacking:
-            self._lacking[tokens] = self.at(tokens).lacking()
+            is_one = self.device.n_devices == 1
+            self._lacking[tokens] = self.question.lacking(tokens) if is_one else self.at(tokens).lacking()
         return self._lacking[tokens]
 
     def holds(self, tokens: int, margin: int = 0) -> bool:
@@ -125,10 +128,10 @@ class Choice:
 
         They are searched for with the plan of the most: bytes jump where another plan takes over.
         """
-        block, plan = self.engine.cache_block, self.at(self.fit.longest).plan
+        block, question = self.engine.cache_block, replace(self.question, plan=self.at(self.fit.longest).plan)
 
         def lacking(n: int) -> int:
-            return replace(self.question.changed(seq_len=n * block), plan=plan).lacking() + margin
+            return question.lacking(n * block) + margin
 
         blocks = narrowed(lacking, least, most) if lacking(least) <= 0 else least
         if blocks + 1 < most and self.holds((blocks + 1) * block, margin):

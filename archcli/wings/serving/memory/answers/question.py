@@ -148,21 +148,23 @@ class MemoryQuestion:
         """Whether it fits into the device; there must be one."""
         return self.lacking() <= 0
 
-    def lacking(self) -> int:
-        """Bytes that the device lacks, or the RAM beside it; below 0 what is left."""
-        return self.needed().lacking(self.device)
+    def lacking(self, tokens: int | None = None) -> int:
+        """Bytes that the device lacks, or the RAM beside it, at so many tokens; below 0 what is left."""
+        return self.needed(tokens).lacking(self.device)
 
-    def needed(self) -> MemoryAnswer | Needed:
+    def needed(self, tokens: int | None = None) -> MemoryAnswer | Needed:
         """The largest rank's bytes alone; of serving by what questions of the same model have counted."""
         if not is_summed(self.settings, self.model):
-            return self.answer()
+            return (self if tokens is None else self.changed(seq_len=tokens)).answer()
+        at = self.settings.seq_len if tokens is None else tokens
         device, on_cpu = self.device, self.settings.backend == "cpu"
         workspace = 0 if on_cpu else workspace_bytes(device.architecture if device else "")
 
         def count() -> list[RankBytes]:
-            return [self._bytes(rank, workspace) for rank in self.ranks()]
+            question = self if at == self.settings.seq_len else self.changed(seq_len=at)
+            return [question._bytes(rank, workspace) for rank in question.ranks()]  # noqa: SLF001
 
-        return largest(summed(self.traced, self.settings, self.plan, workspace, count), device)
+        return largest(summed(self.traced, self.settings, self.plan, at, workspace, count), device)
 
     def _bytes(self, rank: RankPeak, workspace: int) -> RankBytes:
         weights, beyond = rank.peak.weights + rank.peak.adapters, self.answer_with((rank,)).beyond.bytes

@@ -15,7 +15,7 @@ from archcli.wings.serving.predict.communication.collective import Fabric
 from archcli.wings.serving.predict.constants import FRAMEWORK, Efficiency, Origin, StepConstants
 from archcli.wings.serving.predict.rank.host import Host
 from archcli.wings.serving.predict.rank.kernels import RankKernels, update_kernel
-from archcli.wings.serving.predict.times import ATTENTION, KernelClock, KernelTime, Seconds
+from archcli.wings.serving.predict.times import ATTENTION, NO_SECONDS, KernelClock, KernelTime, Seconds
 
 if TYPE_CHECKING:
     from archcli.wings.serving.predict.engine_kernels.whole_runs import WholeRuns
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 KnownTimes = dict[tuple[KernelCost, str], KernelTime]
 """Times of kernels by kernel and class."""
 FORWARD, RECOMPUTED = "forward", "recomputed"
-NO_SECONDS = Seconds()
 
 
 class TimingDevice(NamedTuple):

@@ -38,12 +38,9 @@ class PredictedRow(NamedTuple):
 
     def plus(self, further: PredictedRow) -> PredictedRow:
         """The sum of two rows of the same path and kernel."""
-        return self._replace(
-            times=self.times + further.times,
-            flops=self.flops + further.flops,
-            bytes=self.bytes + further.bytes,
-            seconds=self.seconds.plus(further.seconds),
-        )
+        path, stage, kernel, op_class, times, flops, moved, seconds, bound_by = self
+        sums = times + further.times, flops + further.flops, moved + further.bytes
+        return PredictedRow(path, stage, kernel, op_class, *sums, seconds.plus(further.seconds), bound_by)
 
     def scaled(self, number: float) -> PredictedRow:
         """The row of `number` passes."""

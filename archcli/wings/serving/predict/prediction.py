@@ -30,7 +30,7 @@ from archcli.wings.serving.predict.rank.kernels import (
     rank_kernels,
 )
 from archcli.wings.serving.predict.rank.planned import PlannedPass, asked_pass, planned_pass
-from archcli.wings.serving.predict.rank.rank_times import RankTimes, TimingDevice
+from archcli.wings.serving.predict.rank.rank_times import RankTimes, TimingDevice, times_on
 from archcli.wings.serving.predict.rank.rows import HOST, PredictedRow, bus_row, rows_of_stage, waits
 from archcli.wings.serving.predict.rank.stage_step import StageStep, stage_step
 from archcli.wings.serving.predict.times import Seconds
@@ -167,8 +167,9 @@ def _predict_text(
         return rank_kernels(planned, settings, plan, use, runs), _model_flops(model, settings, plan, planned)
 
     key = "kernels of a rank", settings, plan, traced, use, compiled
-    rank, asked_flops = kernels() if known is None or known.model is not model else known.once(key, kernels)
-    times = RankTimes(rank, device, settings)
+    known = TracedModel(model) if known is None or known.model is not model else known
+    rank, asked_flops = known.once(key, kernels)
+    times = RankTimes(rank, device, settings, times_on(known, device, settings, rank.planned.request))
     device = times.device
     step, rows, executed = _run(times, plan, model)
     if _fills_stages(plan, settings) and has_constants:

@@ -141,7 +141,8 @@ class SharedQuestions(SharedModels):
         def predict(**changes: Any) -> PredictQuestion:
             question = self.shared(("predict", alike), changes, lambda **it: fit().predict(**it))
             engine, chunk = question.settings.engine or NO_ENGINE, question.options.chunk
-            run = device, engine.name, chunk, id(question.model)
+            # of one model: constants of whole runs are of quantized or of plain weights
+            run = device, engine.name, chunk, question.model.quantization is not None
             if run not in self._timed:
                 self._timed[run] = known.run_by(engine, share, question.model, chunk)
             taken = there.taken_by(engine, share)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +11,7 @@ from archcli.wings.serving.launches.kernel import KernelCost, KernelRun
 from archcli.wings.serving.memory.pipeline import Stage
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.traced import TracedModel
 from archcli.wings.serving.predict.communication.collective import Fabric
 from archcli.wings.serving.predict.constants import FRAMEWORK, Efficiency, Origin, StepConstants
 from archcli.wings.serving.predict.rank.host import Host
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 KnownTimes = dict[tuple[KernelCost, str], KernelTime]
 """Times of kernels by kernel and class."""
 FORWARD, RECOMPUTED = "forward", "recomputed"
+LAST_DEVICES = 8
+"""Of so many devices the times of kernels are kept."""
 
 
 class TimingDevice(NamedTuple):
@@ -87,6 +90,21 @@ class TimingDevice(NamedTuple):
         """The source of a pass's constants: those of a training step, else of matrix products."""
         step, products = self.step_constants(settings), self.clock.efficiency.products(settings.dtype)
         return step.origin if step else products and products.origin
+
+
+def times_on(
+    known: TracedModel, device: TimingDevice, settings: MemorySettings, request: Request
+) -> KnownTimes:
+    """The times of kernels in such passes on a device, from earlier questions about it."""
+    facts = device.clock.rates, device.clock.efficiency.groups, device.clock.engine, device.whole_runs
+    key = (*map(id, facts), settings.dtype, request.phase, request.batch_size, request.seq_len)
+    devices: dict[Hashable, tuple[object, KnownTimes]] = known.passed("times of kernels", dict)
+    # with the facts, so that their ids are of nothing else; of few devices: one is asked about after another
+    nothing: tuple[object, KnownTimes] = facts, {}
+    _, times = devices[key] = devices.pop(key, nothing)
+    if len(devices) > LAST_DEVICES:
+        del devices[next(iter(devices))]
+    return times
 
 
 class StageTimes(NamedTuple):

@@ -135,6 +135,10 @@ class SharedQuestions(SharedModels):
             return replace(self.options, device=known.budget.name).question(self.subject)
 
         def memory(**changes: Any) -> MemoryQuestion:
+            # what neither states is no change
+            changes = {
+                k: v for k, v in changes.items() if v is not None or vars(self.options).get(k) is not None
+            }
             question = self.shared(("memory", alike), changes, lambda **it: fit().memory(**it))
             return replace(question, device=share_of(there, question.settings.engine, share))
 

@@ -48,8 +48,7 @@ class Choice:
         self.fit, self.dtype, self.options = fit, dtype, options
         self.question = fit.memory(dtype=dtype, seq_len=fit.wanted[0], **options)
         self.engine = self.question.settings.engine or NO_ENGINE
-        self._lacking: dict[int, int] = {}
-        self._at: dict[int, MemoryQuestion] = {}
+        self._lacking, self._at = dict[int, int](), dict[int, MemoryQuestion]()
         if fit.dtype is None or options:  # what is stated is counted, with a note
             check_runs(self.engine, self.question.model, options.get("kv_dtype"), self.question.device)
 
@@ -83,8 +82,8 @@ class Choice:
     def lacking(self, tokens: int) -> int:
         """Bytes that are missing on a device or in RAM for a context; 0 or less where it fits."""
         if tokens not in self._lacking:
-            is_one = self.device.n_devices == 1
-            self._lacking[tokens] = self.question.lacking(tokens) if is_one else self.at(tokens).lacking()
+            question = self.question if self.device.n_devices == 1 else self.at(tokens)
+            self._lacking[tokens] = question.lacking(tokens)
         return self._lacking[tokens]
 
     def holds(self, tokens: int, margin: int = 0) -> bool:

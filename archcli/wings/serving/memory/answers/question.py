@@ -104,8 +104,7 @@ class MemoryQuestion:
 
     def ranks(self) -> tuple[RankPeak, ...]:
         """The peaks of the plan's ranks, the largest first, on whatever device."""
-        known = self.traced
-        key = "ranks", self.settings, self.plan
+        known, key = self.traced, ("ranks", self.settings, self.plan)
         peaks = known.once(key, lambda: rank_peaks(known, self.settings, self.plan))
 
         def lacking(rank: RankPeak) -> float:
@@ -154,17 +153,16 @@ class MemoryQuestion:
 
     def needed(self, tokens: int | None = None) -> MemoryAnswer | Needed:
         """The largest rank's bytes alone; of serving by what questions of the same model have counted."""
-        if not is_summed(self.settings, self.model):
+        settings, device, at = self.settings, self.device, tokens or self.settings.seq_len
+        if not is_summed(settings, self.model):
             return (self if tokens is None else self.changed(seq_len=tokens)).answer()
-        at = self.settings.seq_len if tokens is None else tokens
-        device, on_cpu = self.device, self.settings.backend == "cpu"
-        workspace = 0 if on_cpu else workspace_bytes(device.architecture if device else "")
+        workspace = 0 if settings.backend == "cpu" else workspace_bytes(device.architecture if device else "")
 
         def count() -> list[RankBytes]:
-            question = self if at == self.settings.seq_len else self.changed(seq_len=at)
+            question = self if at == settings.seq_len else self.changed(seq_len=at)
             return [question._bytes(rank, workspace) for rank in question.ranks()]  # noqa: SLF001
 
-        return largest(summed(self.traced, self.settings, self.plan, at, workspace, count), device)
+        return largest(summed(self.traced, settings, self.plan, at, workspace, count), device)
 
     def _bytes(self, rank: RankPeak, workspace: int) -> RankBytes:
         weights, beyond = rank.peak.weights + rank.peak.adapters, self.answer_with((rank,)).beyond.bytes

@@ -65,6 +65,11 @@ class InferenceEngine:
     adapters_margin: float = 0.0
     adapters: int = 0
 
+    def __hash__(self) -> int:
+        return hash(
+            (self.name, self.chunk, self.adapters)
+        )  # of few fields: settings with it are keys of much
+
     @property
     def offered(self) -> set[str]:
         """The formats that people serve with."""

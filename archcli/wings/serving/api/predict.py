@@ -44,7 +44,7 @@ from archcli.wings.serving.api.engine import (
 )
 from archcli.wings.serving.api.known_device.known import KnownDevice, known_device
 from archcli.wings.serving.api.known_device.machines import Machines, NetworkOptions
-from archcli.wings.serving.api.loaded.options import LoadOptions, as_served
+from archcli.wings.serving.api.loaded.options import NO_LOAD, LoadOptions, as_served
 from archcli.wings.serving.api.offload import OffloadOptions
 from archcli.wings.serving.api.plan_options import WHOLE, Adapters, Free, PlanOptions
 from archcli.wings.serving.api.programs.adapters import with_adapters
@@ -268,13 +268,7 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     draft = asking.timed_draft(loaded, settings, partial(_asked_alone, asking))
     question = replace(question, draft=draft)
     if options.fit is not None and not asking.is_loaded:
-        if draft is not None:
-            raise ArchError("--fit time compares plans without --draft", "leave one of them out")
-        if device.memory.unlike:
-            raise ArchError("--fit time compares plans of equal devices", "leave --fit out")
-        if options.offload is not None:
-            raise ArchError("--fit time compares plans without --offload", "leave one of them out")
-        _check_chosen(plan)
+        _check_fit_time(question, options)
         return question
     if plan == WHOLE and device.memory.n_devices > 1:
         from archcli.wings.serving.memory.answers.fit import usual_plan  # of several devices alone
@@ -288,7 +282,7 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
 
 def _asked_alone(asking: PredictOptions, draft: Model) -> PredictQuestion:
     """The question about a token of the draft alone, of text."""
-    changes: dict[str, Any] = {**ALONE, **TEXT, "model": draft, "phase": "decode", "new": None}
+    changes: dict[str, Any] = {**ALONE, **TEXT, **NO_LOAD, "model": draft, "phase": "decode", "new": None}
     return predict_question(draft, replace(asking, **changes))
 
 
@@ -328,9 +322,15 @@ def _run_by_engine(
     return replace(settings, chunk=None, cache_dtype=None, backend=backend), options, device
 
 
-def _check_chosen(plan: Plan) -> None:
-    """Raise ArchError for a degree of parallelism that the search is to choose."""
-    degrees = [name for name in CHOSEN if getattr(plan, name) != getattr(WHOLE, name)]
+def _check_fit_time(question: PredictQuestion, options: PredictOptions) -> None:
+    """Raise ArchError for what --fit time compares no plans of, and for a degree that it is to choose."""
+    if question.draft is not None:
+        raise ArchError("--fit time compares plans without --draft", "leave one of them out")
+    if question.device.memory.unlike:
+        raise ArchError("--fit time compares plans of equal devices", "leave --fit out")
+    if options.offload is not None:
+        raise ArchError("--fit time compares plans without --offload", "leave one of them out")
+    degrees = [name for name in CHOSEN if getattr(question.plan, name) != getattr(WHOLE, name)]
     if degrees:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in degrees)
         what = f"--fit time chooses the plan, and {options} state{'s' * (len(degrees) == 1)} it"

@@ -16,7 +16,6 @@ from typing import Any
 
 from archcli.errors import ArchError, either
 from archcli.load.yaml.text import decode, read_start
-from archcli.wings.serving.queueing.requests import LoadRequest
 
 MOST_BYTES = 1 << 28
 PROMPT = ("prompt", "input_length", "contexttokens", "num_prefill_tokens", "request tokens", "input_tokens")
@@ -26,8 +25,8 @@ ARRIVAL = {"arrival_s": 1.0, "arrived_at": 1.0, "arrival_time_us": 1e6, "timesta
 MILLI = 1e3
 
 
-def read_trace(path: Path, rate: float | None = None) -> tuple[LoadRequest, ...]:
-    """The requests of a file in the order of their arrival, the first at 0 seconds.
+def read_trace(path: Path, rate: float | None = None) -> list[tuple[float, int, int]]:
+    """Arrival in seconds, prompt and new tokens of the requests of a file, the first at 0 seconds.
 
     With a `rate` their arrivals are as far apart as makes it. Raises ArchError at the line that is wrong.
     """
@@ -37,14 +36,14 @@ def read_trace(path: Path, rate: float | None = None) -> tuple[LoadRequest, ...]
             f"{path} has no requests", "a heading such as arrival_s,prompt,new and lines of numbers"
         )
     begin = min(at for at, _, _ in rows)
-    requests = sorted(LoadRequest(at - begin, prompt, new) for at, prompt, new in rows)
-    span = requests[-1].arrival_s
+    requests = sorted((at - begin, prompt, new) for at, prompt, new in rows)
+    span = requests[-1][0]
     if rate is None:
-        return tuple(requests)
+        return requests
     if not span:
         raise ArchError(f"{path} states no arrivals to be paced by --rate", "leave --rate out")
     factor = (len(requests) - 1) / span / rate
-    return tuple(request._replace(arrival_s=factor * request.arrival_s) for request in requests)
+    return [(factor * at, prompt, new) for at, prompt, new in requests]
 
 
 def _rows(path: Path) -> Iterator[tuple[float, int, int]]:

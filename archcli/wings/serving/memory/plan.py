@@ -172,7 +172,7 @@ class Plan:
 
     def of_replica(self, settings: MemorySettings) -> MemorySettings:
         """The settings of a replica or group: in training its micro batch, else its part of all sequences."""
-        if settings.phase == "train":
+        if settings.phase == "train" or self.batches == 1:
             return settings
         # rounded up: the one with most sequences decides
         return replace(settings, batch_size=-(-settings.batch_size // self.batches))

@@ -19,8 +19,10 @@ large tensors is taken from the operating system and given back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from archcli.errors import ArchError
 
@@ -41,7 +43,8 @@ class Terms(NamedTuple):
 
     def at_least(self, floor: Terms) -> Terms:
         """The longer of both, term by term."""
-        return Terms(*(max(pair) for pair in zip(self, floor, strict=True)))
+        launch, compute, memory = floor
+        return Terms(max(self.launch, launch), max(self.compute, compute), max(self.memory, memory))
 
     def bound_by(self, *, is_cached: bool = False) -> Bound:
         """The longest term; with `is_cached` memory is the cache."""
@@ -150,6 +153,12 @@ class Origin(NamedTuple):
         """The origin that an entry of a device's YAML states."""
         return cls(**{key: entry[key] for key in cls._fields if key in entry})
 
+    @property
+    def source(self) -> str:
+        """`cuBLAS on H100 of h100-sxm, 1,234 rows, fitted 2026-01-02`."""
+        of = f" of {self.fitted_on}" if self.fitted_on else ""
+        return f"{self.table}{of}, {self.rows:,} rows, fitted {self.fitted}"
+
     def lowest(self, terms: Terms, exponent: float) -> float:
         """The low end of the seconds of these terms."""
         of_memory = max(self.low, self.memory_low)
@@ -234,11 +243,31 @@ SUBSTITUTES: Mapping[str, tuple[str, ...]] = {"fp16": ("bf16",), "bf16": ("fp16"
 """Dtypes that the same units compute at the same rate: their constants hold for one another."""
 
 
-class Efficiency(NamedTuple):
+T = TypeVar("T")
+
+
+def _once(find: Callable[[Efficiency, str], T]) -> Callable[[Efficiency, str], T]:
+    """A method whose result is kept: the same few constants are asked for by every kernel."""
+
+    @wraps(find)
+    def kept(efficiency: Efficiency, name: str) -> T:
+        key = find.__name__, name
+        if key not in efficiency.known:
+            efficiency.known[key] = find(efficiency, name)
+        result: T = efficiency.known[key]
+        return result
+
+    return kept
+
+
+@dataclass(frozen=True)
+class Efficiency:
     """The constants of a device, by group and name as in its YAML; empty if none are fitted."""
 
     groups: Mapping[str, Mapping[str, Entry]]
+    known: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
+    @_once
     def products(self, dtype: str) -> KernelConstants | None:
         """The constants of matrix products in a dtype."""
         entry = self._of_dtype("matrix_products", dtype)
@@ -248,6 +277,7 @@ class Efficiency(NamedTuple):
         fractions = (entry["compute"], entry["memory"], entry["exponent"])
         return KernelConstants(launch, depth, *fractions, Origin.of(entry))
 
+    @_once
     def attention(self, dtype: str) -> KernelConstants | None:
         """The constants of fused attention: those of a matrix product, but with its own share of the peak."""
         entry, product = self._of_dtype("attention", dtype), self.products(dtype)
@@ -255,12 +285,14 @@ class Efficiency(NamedTuple):
             return None
         return product._replace(compute=entry["compute"], depth=0.0, origin=Origin.of(entry))
 
+    @_once
     def experts(self, dtype: str) -> KernelConstants | None:
         """The constants of products of routed experts: of their own, else those of other products."""
         entry = self._of_dtype("experts", dtype)
         product = self.products(dtype)
         return product if entry is None or product is None else product._replace(compute=entry["compute"])
 
+    @_once
     def memory_bound(self, kind: str) -> KernelConstants | None:
         """The constants of a kind of memory-bound kernels, such as normalization."""
         entry = self.groups.get("memory_bound", {}).get(kind)

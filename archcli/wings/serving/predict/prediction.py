@@ -7,7 +7,7 @@ the first and the last batch are in other stages. A decoded token passes all sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from itertools import chain
 from math import fsum
@@ -30,7 +30,7 @@ from archcli.wings.serving.predict.rank.kernels import (
     rank_kernels,
 )
 from archcli.wings.serving.predict.rank.planned import PlannedPass, asked_pass, planned_pass
-from archcli.wings.serving.predict.rank.rank_times import RankTimes, TimingDevice
+from archcli.wings.serving.predict.rank.rank_times import RankTimes, TimingDevice, times_on
 from archcli.wings.serving.predict.rank.rows import HOST, PredictedRow, bus_row, rows_of_stage, waits
 from archcli.wings.serving.predict.rank.stage_step import StageStep, stage_step
 from archcli.wings.serving.predict.times import Seconds
@@ -158,18 +158,18 @@ def _predict_text(
     known: TracedModel | None = None,
 ) -> Prediction:
     """The pass of the language model alone, over the tokens of its media too."""
-    plan.check(model, settings)
     has_constants, traced = device.has_constants(settings.dtype), traced_plan(plan, settings, device)
 
-    def kernels() -> RankKernels:
+    def kernels() -> tuple[RankKernels, float]:
+        plan.check(model, settings)
         planned = planned_pass(model, settings, traced)
-        return rank_kernels(
-            planned, settings, plan, use, compiled_runs(planned, settings) if compiled else None
-        )
+        runs = compiled_runs(planned, settings) if compiled else None
+        return rank_kernels(planned, settings, plan, use, runs), _model_flops(model, settings, plan, planned)
 
     key = "kernels of a rank", settings, plan, traced, use, compiled
-    rank = kernels() if known is None or known.model is not model else known.once(key, kernels)
-    planned, times = rank.planned, RankTimes(rank, device, settings)
+    known = TracedModel(model) if known is None or known.model is not model else known
+    rank, asked_flops = known.once(key, kernels)
+    times = RankTimes(rank, device, settings, times_on(known, device, settings, rank.planned.request))
     device = times.device
     step, rows, executed = _run(times, plan, model)
     if _fills_stages(plan, settings) and has_constants:
@@ -177,7 +177,6 @@ def _predict_text(
         step = step._replace(total=_at_most(step.total, RankTimes(whole, device, settings), plan))
     # this many ranks run the rows of each stage
     alike = plan.replicas * plan.tp
-    asked_flops = _model_flops(model, settings, plan, planned)
     return Prediction(
         _bounded(step.total),
         HOST if step.launching.expected else next(iter(bounds(rows, step.exposed_s))),
@@ -254,9 +253,16 @@ def _in_turn(
     """Stages one after the other: all of them, the seconds of the slowest, and their rows."""
     rows: dict[tuple[str, ...], PredictedRow] = {}
     steps = []
+    alike: dict[Hashable, tuple[StageStep, tuple[PredictedRow, ...]]] = {}
     for times, plan, stage in legs:
-        steps.append(stage_step(times, plan, stage, 1))
-        for row in (*rows_of_stage(times, plan, stage), *waits(times, plan, stage, steps[-1].launching)):
+        parts = times, plan, stage.is_first, stage.is_last, times.shares(stage)
+        if parts not in alike:
+            step = stage_step(times, plan, stage, 1)
+            of_stage = (*rows_of_stage(times, plan, stage), *waits(times, plan, stage, step.launching))
+            alike[parts] = step, of_stage
+        step, of_stage = alike[parts]
+        steps.append(step)
+        for row in of_stage:
             key = row.path, row.stage, row.kernel, row.op_class, row.bound_by
             rows[key] = rows[key].plus(row) if key in rows else row
     whole, *others = steps

@@ -81,6 +81,8 @@ class Seconds(NamedTuple):
 
     def plus(self, further: Seconds) -> Seconds:
         """The sum of both."""
+        if further is NO_SECONDS:
+            return self
         return Seconds(
             self.floor + further.floor,
             self.expected + further.expected,
@@ -93,6 +95,8 @@ class Seconds(NamedTuple):
 
     def scaled(self, times: float) -> Seconds:
         """The seconds of `times` such passes."""
+        if times == 1:
+            return self
         floor, expected, low, high, is_calibrated, unknown = self
         ends = times * floor, times * expected, times * low, times * high
         return Seconds(*ends, is_calibrated, times * unknown)
@@ -101,9 +105,14 @@ class Seconds(NamedTuple):
         """The longer of two that run at once; unchanged without constants."""
         if not self.is_calibrated:
             return self
-        floor, expected, low, high = (max(pair) for pair in zip(self[:4], further[:4], strict=True))
-        longer = max(self, further, key=lambda seconds: seconds.expected)
-        return Seconds(floor, expected, low, high, is_calibrated=True, unknown=longer.unknown)
+        return Seconds(
+            max(self.floor, further.floor),
+            max(self.expected, further.expected),
+            max(self.low, further.low),
+            max(self.high, further.high),
+            is_calibrated=True,
+            unknown=self.unknown if self.expected >= further.expected else further.unknown,
+        )
 
     def beyond(self, further: Seconds) -> Seconds:
         """Each of the seconds minus those of `further`, at least 0."""
@@ -127,6 +136,7 @@ class Seconds(NamedTuple):
         return dict(zip(("floor", "expected", "low", "high"), (self.floor, *expected), strict=True))
 
 
+NO_SECONDS = Seconds()
 COPIES = 4
 """The most chunks of a prompt on several devices at once: GGML_SCHED_MAX_COPIES of llama.cpp."""
 
@@ -213,7 +223,7 @@ def roofline(kernel: KernelCost, op_class: str, rates: Rates) -> Roofline:
     kind, moved = kind_of(op_class, kernel.name), kernel.least_bytes
     compute = kernel.flops / rates.peak(kernel.dtype) if kind in OF_PRODUCTS else 0.0
     bare = Terms(0.0, compute, kernel.bytes / rates.bandwidth)
-    floor = bare._replace(memory=moved / rates.memory(moved))
+    floor = Terms(0.0, compute, moved / rates.memory(moved))
     # a fitted fraction above 1 of the rate of memory comes from kernels whose bytes lie in the cache; beyond
     # it they are no faster than memory. Weights are only read, which may be faster than the copy that the
     # rates are of
@@ -266,7 +276,8 @@ class KernelClock(NamedTuple):
             terms = constants.terms(bare, 0.0)
             return KernelTime(Seconds.by(origin, 0.0, terms, exponent), "launch", kind)
         depth = depth_of(kernel) if kind == PRODUCTS and kernel.written else 0.0
-        terms = constants.terms(bare, depth).at_least(least)
+        terms = constants.terms(bare, depth)
+        terms = terms if least is NO_TERMS else terms.at_least(least)
         seconds = Seconds.by(origin, known.limit, terms, exponent)
         return KernelTime(seconds, terms.bound_by(is_cached=is_cached), kind)
 

@@ -136,7 +136,7 @@ class HardwareCell:
         energy = None if self.choice is None else self.choice.speed.get("energy")
         return energy and energy["watts"]
 
-    @property
+    @cached_property
     def costs(self) -> tuple[float, float, float]:
         """Price, tokens a second below 0, and expected watts, else the limit: the less the better.
 

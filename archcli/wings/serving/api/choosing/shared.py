@@ -17,12 +17,12 @@ from archcli.wings.serving.api.engine import engine_of, share_of
 from archcli.wings.serving.api.fitting.choice import Choice, Formats
 from archcli.wings.serving.api.fitting.fit_question import FitQuestion
 from archcli.wings.serving.api.fitting.question import FitOptions
-from archcli.wings.serving.api.known_device.known import known_device
+from archcli.wings.serving.api.known_device.known import KnownDevice, known_device
 from archcli.wings.serving.devices.engines import load_engine, runs_on
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.memory.traced import TracedModel
-from archcli.wings.serving.predict.answers.question import PredictQuestion
+from archcli.wings.serving.predict.answers.question import PredictedDevice, PredictQuestion
 from archcli.wings.serving.predict.constants import PEAKS
 
 Q = TypeVar("Q", MemoryQuestion, PredictQuestion)
@@ -108,32 +108,52 @@ class SharedQuestions(SharedModels):
 
     def __init__(self, options: FitOptions, subject: Subject) -> None:
         super().__init__()
-        self.options, self.subject = options, subject
-        self._by_bytes: dict[Key, list[tuple[int, str]]] = {}
+        self.options, self.subject, self._fit = options, subject, options.question(subject)
+        self._kinds: dict[Key, int] = {}
+        self._devices: dict[str, tuple[KnownDevice, int]] = {}
+        self._timed: dict[Key, PredictedDevice] = {}
+        self._formats: dict[int, SharedFormats] = {}
+
+    def _device(self, name: str) -> tuple[KnownDevice, int]:
+        """What is known of one device, and a number of all on which programs run like that."""
+        if name not in self._devices:
+            known = known_device(name)
+            kind = runs_as(known.memory, known.maker, self.options.engine)
+            self._devices[name] = known, self._kinds.setdefault(kind, len(self._kinds))
+        return self._devices[name]
 
     def formats(self, device: str, count: int = 1, min_speed: float | None = None) -> SharedFormats:
         """The formats of the model on so many of a device, and tokens a second of all that are enough.
 
         Raises ArchError as `archcli fit` of that device.
         """
-        known = known_device(f"{count}x{device}")
-        # of one device: several share a model by a plan, which is chosen for each context
-        fit = replace(self.options, device=known.budget.name).question(self.subject)
-        alike = runs_as(known.memory, known.maker, self.options.engine)
+        (known, alike), share = self._device(device), self.options.utilization
+        there = known.memory._replace(n_devices=count)
+
+        def fit() -> FitQuestion:
+            # of one device: several share a model by a plan, which is chosen for each context
+            return replace(self.options, device=known.budget.name).question(self.subject)
 
         def memory(**changes: Any) -> MemoryQuestion:
-            question = self.shared(("memory", *alike), changes, fit.memory)
-            taken = share_of(known.memory, question.settings.engine, self.options.utilization)
-            return replace(question, device=taken)
+            # what neither states is no change
+            changes = {
+                k: v for k, v in changes.items() if v is not None or vars(self.options).get(k) is not None
+            }
+            question = self.shared(("memory", alike), changes, lambda **it: fit().memory(**it))
+            return replace(question, device=share_of(there, question.settings.engine, share))
 
         def predict(**changes: Any) -> PredictQuestion:
-            question = self.shared(("predict", *alike), changes, fit.predict)
+            question = self.shared(("predict", alike), changes, lambda **it: fit().predict(**it))
             engine, chunk = question.settings.engine or NO_ENGINE, question.options.chunk
-            device = known.run_by(engine, self.options.utilization, question.model, chunk)
-            return replace(question, device=device)
+            # of one model: constants of whole runs are of quantized or of plain weights
+            run = device, engine.name, chunk, question.model.quantization is not None
+            if run not in self._timed:
+                self._timed[run] = known.run_by(engine, share, question.model, chunk)
+            taken = there.taken_by(engine, share)
+            return replace(question, device=self._timed[run]._replace(memory=taken))
 
-        shared = replace(fit, memory=memory, predict=predict, min_speed=min_speed)
-        return SharedFormats(shared, self._by_bytes, alike)
+        shared = replace(self._fit, memory=memory, predict=predict, min_speed=min_speed)
+        return SharedFormats(shared, self._formats, alike)
 
 
 SLACK = 1.5
@@ -143,18 +163,26 @@ SLACK = 1.5
 class SharedFormats(Formats):
     """The formats of a model on a device, whose bytes are counted once for devices that run alike."""
 
-    def __init__(self, fit: FitQuestion, counted: dict[Key, list[tuple[int, str]]], alike: Key) -> None:
-        self._counted, self._alike = counted, alike
+    def __init__(self, fit: FitQuestion, counted: dict[int, SharedFormats], alike: int) -> None:
+        self._like = counted.setdefault(alike, self)
         self._too_slow: dict[str, Choice] = {}
         self._untimed: dict[str, Choice] = {}
         super().__init__(fit)
 
     @cached_property
+    def published(self) -> MemoryQuestion:
+        """The model as the engine's files have it, else as published; in bf16 where that is unknown."""
+        return super().published if self._like is self else self._like.published
+
+    @cached_property
+    def published_bytes(self) -> int:
+        """Bytes of all weights as they are published."""
+        return super().published_bytes if self._like is self else self._like.published_bytes
+
+    @cached_property
     def by_bytes(self) -> list[tuple[int, str]]:
         """(bytes of all weights, format), the largest first, begun by the published one."""
-        if self._alike not in self._counted:
-            self._counted[self._alike] = super().by_bytes
-        return self._counted[self._alike]
+        return super().by_bytes if self._like is self else self._like.by_bytes
 
     def does(self, choice: Choice, tokens: int, sure: bool = False) -> bool:
         """Whether a context fits, surely or by the count, at the speed as expected: a limit is none."""

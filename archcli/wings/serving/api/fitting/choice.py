@@ -33,7 +33,7 @@ from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.answers.verdict import Verdict, verdict_of
 from archcli.wings.serving.memory.inference import in_ram_bytes, tables_params
 from archcli.wings.serving.memory.plan import DeviceMemory
-from archcli.wings.serving.predict.answers.tables import totals_of
+from archcli.wings.serving.predict.answers.costs import energy_record
 
 Record = dict[str, Any]
 AT = 2048
@@ -48,7 +48,7 @@ class Choice:
         self.fit, self.dtype, self.options = fit, dtype, options
         self.question = fit.memory(dtype=dtype, seq_len=fit.wanted[0], **options)
         self.engine = self.question.settings.engine or NO_ENGINE
-        self._lacking: dict[int, int] = {}
+        self._lacking, self._at = dict[int, int](), dict[int, MemoryQuestion]()
         if fit.dtype is None or options:  # what is stated is counted, with a note
             check_runs(self.engine, self.question.model, options.get("kv_dtype"), self.question.device)
 
@@ -72,16 +72,18 @@ class Choice:
 
     def at(self, tokens: int) -> MemoryQuestion:
         """The question at a context; several devices share the model by the usual plan."""
-        question = self.question
-        changed = question if question.settings.seq_len == tokens else question.changed(seq_len=tokens)
-        if self.device.n_devices == 1:
-            return changed
-        return replace(changed, plan=usual_plan(changed, self.device.n_devices))
+        if tokens not in self._at:
+            question, n_devices = self.question, self.device.n_devices
+            changed = question if question.settings.seq_len == tokens else question.changed(seq_len=tokens)
+            plan = question.plan if n_devices == 1 else usual_plan(changed, n_devices)
+            self._at[tokens] = changed if plan == question.plan else replace(changed, plan=plan)
+        return self._at[tokens]
 
     def lacking(self, tokens: int) -> int:
         """Bytes that are missing on a device or in RAM for a context; 0 or less where it fits."""
         if tokens not in self._lacking:
-            self._lacking[tokens] = self.at(tokens).lacking()
+            question = self.question if self.device.n_devices == 1 else self.at(tokens)
+            self._lacking[tokens] = question.lacking(tokens)
         return self._lacking[tokens]
 
     def holds(self, tokens: int, margin: int = 0) -> bool:
@@ -125,10 +127,10 @@ class Choice:
 
         They are searched for with the plan of the most: bytes jump where another plan takes over.
         """
-        block, plan = self.engine.cache_block, self.at(self.fit.longest).plan
+        block, question = self.engine.cache_block, replace(self.question, plan=self.at(self.fit.longest).plan)
 
         def lacking(n: int) -> int:
-            return replace(self.question.changed(seq_len=n * block), plan=plan).lacking() + margin
+            return question.lacking(n * block) + margin
 
         blocks = narrowed(lacking, least, most) if lacking(least) <= 0 else least
         if blocks + 1 < most and self.holds((blocks + 1) * block, margin):
@@ -141,16 +143,18 @@ class Choice:
         return self.at(self.context or self.fit.wanted[-1]).needed().peak_bytes
 
     def predicted(self, tokens: int) -> Record:
-        """Predicted totals of decoding one token behind a context; empty where no rates are known."""
+        """Rates, energy and origin of decoding one token behind a context; empty where no rates are known."""
         options, offload = {**self.options, "engine": self.engine.name}, self.question.settings.offload
         if offload is not None:
             options["offload"] = offload.text
         try:
             question = self.fit.predict(dtype=self.dtype, seq_len=tokens, **options)
             question = replace(question, plan=self.at(tokens).plan)
-            return totals_of(question, question.answer())
+            answer = question.answer()
         except ArchError:
             return {}
+        rates, origin = answer.prediction.tokens_per_s, answer.prediction.origin
+        return {"tokens_per_s": rates, "energy": energy_record(question, answer), "origin": origin}
 
     @property
     def speed_at(self) -> int:
@@ -162,7 +166,7 @@ class Choice:
 
     @cached_property
     def speed(self) -> Record:
-        """Totals of the prediction with `speed_at` tokens."""
+        """The prediction with `speed_at` tokens."""
         return self.predicted(self.speed_at)
 
     @property

@@ -285,10 +285,10 @@ def _how_sure(choice: Choice) -> str:
     n = f"{choice.speed_at:,} tokens in the cache"
     if not choice.speed:
         return f"As {_run_by(choice)}; no rates of {choice.device.name} are known."
-    known = choice.speed["device"]
-    if known["held_out_error"] is None:
+    origin = choice.speed["origin"]
+    if origin is None:
         return f"As {_run_by(choice)}; the speed is an upper limit, as nothing was measured on such a device."
-    where = f"{known['held_out_error']:.0%} off on average where it was measured ({known['source']})"
+    where = f"{origin.error:.0%} off on average where it was measured ({origin.source})"
     return f"As {_run_by(choice)}. Speed with {n}: {where}."
 
 

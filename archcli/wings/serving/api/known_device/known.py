@@ -56,7 +56,7 @@ class KnownDevice:
     machines: Machines = ONE_BY_FILE
     free_bytes: int | None = None
 
-    @property
+    @cached_property
     def memory(self) -> DeviceMemory:
         """The memory that a model is to fit into: bytes, number of devices, usual software."""
         budget, figures, sheet = self.budget, self._figures, self.budget.datasheet
@@ -78,7 +78,7 @@ class KnownDevice:
             platform="cpu" if budget.kind == "cpu" else budget.architecture or maker,
         )
 
-    @property
+    @cached_property
     def _figures(self) -> dict[str, float] | None:
         """The figures of the datasheet by name; None without one."""
         sheet = self.budget.datasheet
@@ -161,7 +161,7 @@ class UnlikeDevices(KnownDevice):
             what = f"--nodes {self.machines.nodes} spreads equal devices, and {self.memory.name} are unlike"
             raise ArchError(what, "leave --nodes out")
 
-    @property
+    @cached_property
     def memory(self) -> DeviceMemory:
         """The memories of all; their mean is that of each."""
         cards = [card.memory for card in self.cards]

@@ -30,7 +30,9 @@ def engine_clock(engine: str, sheet: Datasheet, rates: Rates) -> EngineClock | N
     the same kind: what NVLink reaches says nothing of PCIe.
     """
     name = sheet.name.partition(":")[0]
-    source = _lender(engine, name, sheet)
+    bandwidth = sheet.figures.get("bandwidth_gb_s")
+    rate = bandwidth and bandwidth.value
+    source = _lender(engine, NamedDevice(name, sheet.architecture, rate or 0.0), sheet.same_chip)
     if source is None:
         return None
     figures = {key: figure.value for key, figure in sheet.figures.items()}
@@ -107,16 +109,16 @@ def _lent_products(name: str, sheet: Datasheet) -> tuple[Constants | None, str]:
     return borrowed(theirs.efficiency, theirs.name, same_link=theirs.link == sheet.link), lending.name
 
 
-def _lender(engine: str, name: str, sheet: Datasheet) -> str | None:
+@cache
+def _lender(engine: str, device: NamedDevice, same_chip: str) -> str | None:
     """The measured device whose constants a device gets: itself, that of its chip, or of its generation."""
     measured = measured_devices(engine)
-    for chip in (name, sheet.same_chip):
+    for chip in (device.name, same_chip):
         if chip in measured:
             return chip
-    bandwidth = sheet.figures.get("bandwidth_gb_s")
-    if not sheet.architecture or bandwidth is None:
+    if not device.architecture or not device.bandwidth:
         return None
-    lending = lender(NamedDevice(name, sheet.architecture, bandwidth.value), map(_named, measured))
+    lending = lender(device, map(_named, measured))
     return lending and lending.name
 
 

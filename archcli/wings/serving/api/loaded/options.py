@@ -164,16 +164,16 @@ class LoadOptions:
     def load(self, prompt: int, new: int) -> Load:
         """The requests of prompts and outputs of so many tokens in the mean."""
         from archcli.wings.serving.queueing.load import Load
-        from archcli.wings.serving.queueing.requests import VARIATION, Workload
+        from archcli.wings.serving.queueing.requests import VARIATION, LoadRequest, Workload
 
         if self.trace is not None:
             from pathlib import Path
 
             from archcli.wings.serving.load.traces import read_trace
 
-            requests = read_trace(Path(self.trace), self.rate)[: self.requests]
-            span = requests[-1].arrival_s
-            return Load(requests, self.concurrency, (len(requests) - 1) / span if span else None)
+            rows = read_trace(Path(self.trace), self.rate)[: self.requests]
+            requests, span = tuple(LoadRequest(*row) for row in rows), rows[-1][0]
+            return Load(requests, self.concurrency, (len(rows) - 1) / span if span else None)
         hit = (1.0 if self.hit is None else self.hit) if self.prefix else 0.0
         rate = 1.0 if self.seeks_rate else self.rate
         drawn = Workload(
@@ -190,6 +190,10 @@ class LoadOptions:
 
 OF_LOAD = ("burstiness", "lengths", "max_sequences", "seed", "prefix", "hit", "split", "percentile")
 """Options that mean something under a load alone."""
+
+
+NO_LOAD = dict.fromkeys((*WAYS, *OF_LOAD))
+"""Options of no load."""
 
 
 def as_served(options: Any) -> Any:

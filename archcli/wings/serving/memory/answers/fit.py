@@ -60,7 +60,8 @@ class UsualPlans:
         model, settings = self.question.model, self.question.settings
         if settings.phase == "train":
             return list(self._training(n_devices))
-        ONE_DEVICE.check(model, settings)
+        if not self._can_be(ONE_DEVICE):
+            ONE_DEVICE.check(model, settings)
         # an engine that splits layers has no more stages than there are layers
         most = min(n_devices, n_stacked_layers(model)) if settings.splits_layers else n_devices
         fewer = (list(self.inferring(n)) for n in range(most, 0, -1))
@@ -104,7 +105,9 @@ class UsualPlans:
 def usual_plan(question: MemoryQuestion, n_devices: int) -> Plan:
     """The first of the usual plans of so many devices that fits; if none does, the one that needs least."""
     per_node = question.device.per_node if question.device else DEVICES_PER_NODE
-    plans = UsualPlans(question, per_node).of(n_devices)
+    usual, trains = UsualPlans(question, per_node), question.settings.phase == "train"
+    key = "usual plans", n_devices, per_node, question.settings.splits_layers
+    plans = usual.of(n_devices) if trains else question.traced.once(key, lambda: usual.of(n_devices))
     if len(plans) == 1 or question.device is None:
         return plans[0]
     known, settings, memory_bytes = question.traced, question.settings, question.device.memory_bytes

@@ -105,8 +105,7 @@ class MemoryQuestion:
 
     def ranks(self) -> tuple[RankPeak, ...]:
         """The peaks of the plan's ranks, the largest first, on whatever device."""
-        known = self.traced
-        key = "ranks", self.settings, self.plan
+        known, key = self.traced, ("ranks", self.settings, self.plan)
         peaks = known.once(key, lambda: rank_peaks(known, self.settings, self.plan))
         if self.draft is not None:
             peaks = self.draft.beside_ranks(peaks, self.model, self.settings, self.plan)
@@ -155,23 +154,25 @@ class MemoryQuestion:
         """Whether it fits into the device; there must be one."""
         return self.lacking() <= 0
 
-    def lacking(self) -> int:
-        """Bytes that the device lacks, or the RAM beside it; below 0 what is left."""
-        return self.needed().lacking(self.device)
+    def lacking(self, tokens: int | None = None) -> int:
+        """Bytes that the device lacks, or the RAM beside it, at so many tokens; below 0 what is left."""
+        return self.needed(tokens).lacking(self.device)
 
-    def needed(self) -> MemoryAnswer | Needed:
+    def needed(self, tokens: int | None = None) -> MemoryAnswer | Needed:
         """The largest rank's bytes alone; of serving by what questions of the same model have counted."""
-        if not is_summed(self.settings, self.model):
-            return self.answer()
-        device, on_cpu = self.device, self.settings.backend == "cpu"
-        workspace = 0 if on_cpu else workspace_bytes(device.architecture if device else "")
+        settings, device, at = self.settings, self.device, tokens or self.settings.seq_len
+        if not is_summed(settings, self.model):
+            return (self if tokens is None else self.changed(seq_len=tokens)).answer()
+        workspace = 0 if settings.backend == "cpu" else workspace_bytes(device.architecture if device else "")
 
         def count() -> list[RankBytes]:
-            return [self._bytes(rank, workspace) for rank in replace(self, draft=None).ranks()]
+            question = replace(self, settings=settings, draft=None)
+            return [question._bytes(rank, workspace) for rank in question.ranks()]  # noqa: SLF001
 
-        ranks = summed(self.traced, self.settings, self.plan, workspace, count)
+        settings = settings if at == settings.seq_len else replace(settings, seq_len=at)
+        ranks = summed(self.traced, settings, self.plan, at, workspace, count)
         if self.draft is not None:
-            ranks = self.draft.added(ranks, self.model, self.settings, self.plan)
+            ranks = self.draft.added(ranks, self.model, settings, self.plan)
         return largest(ranks, device)
 
     def _bytes(self, rank: RankPeak, workspace: int) -> RankBytes:

@@ -107,10 +107,11 @@ def summed(
     known: TracedModel,
     settings: MemorySettings,
     plan: Plan,
+    tokens: Number,
     workspace: int,
     count: Callable[[], list[RankBytes]],
 ) -> list[tuple[int, RankBytes]]:
-    """(bytes at the peak, rank) of each; by `count` where the weights or a context are new."""
+    """(bytes at the peak, rank) of each at so many tokens; by `count` where the weights or these are new."""
     key = at_any_context(settings), plan
     figures = known.passes.figures if plan == ONE_DEVICE else None
     held: list[Number] = known.once(
@@ -119,9 +120,9 @@ def summed(
     contexts: Contexts = known.passed(
         ("beside", *key), lambda: Contexts() if figures is None else figures.contexts(settings)
     )
-    ranks = contexts.at(settings.seq_len)
+    ranks = contexts.at(tokens)
     if not held or ranks is None:
-        ranks = contexts[settings.seq_len] = sorted(count(), key=lambda it: (it.stage, it.rank))
+        ranks = contexts[tokens] = sorted(count(), key=lambda it: (it.stage, it.rank))
         held[:] = [rank.weights for rank in ranks]
     return [
         (int(weights + rank.bytes), rank._replace(beyond=rank.beyond + workspace))

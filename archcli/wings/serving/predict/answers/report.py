@@ -61,10 +61,8 @@ LIMIT = {
     "datasheet": "limit: the datasheet's peaks and bandwidth alone",
     "measured": "limit: the peaks and bandwidths that `archcli profile` measured, alone",
 }
-EXPECTED = (
-    ". expected: with the share of them that measured kernels reach. "
-    "low to high: a range that held 80% of the measurements not used for fitting."
-)
+EXPECTED = """. expected: with the share of them that measured kernels reach. \
+low to high: a range that held 80% of the measurements not used for fitting."""
 LIMIT_ALONE = "; no measurements of this device are known."
 GROWN = (
     "Each pass copies the cache into a longer one, as the model that archcli builds does; "

@@ -26,15 +26,11 @@ def kind_of_figures(totals: Mapping[str, Any]) -> str:
 
 def device_record(question: PredictQuestion, origin: Origin | None) -> Record:
     """The device, its constants for this pass, their held-out error, and their source."""
-    source = None
-    if origin is not None:
-        of = f" of {origin.fitted_on}" if origin.fitted_on else ""
-        source = f"{origin.table}{of}, {origin.rows:,} rows, fitted {origin.fitted}"
     return {
         "name": question.device.name,
         "constants": _constants(question) if origin else None,
         "held_out_error": origin and origin.error,
-        "source": source,
+        "source": origin and origin.source,
     }
 
 

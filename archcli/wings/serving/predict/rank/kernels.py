@@ -7,7 +7,8 @@ kernel that reads and writes each of its tensors once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from archcli.arith import prod
@@ -63,7 +64,8 @@ MANY = 576 << 10
 NO_CHANGE = CacheUse()
 
 
-class RankKernels(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RankKernels:
     """The kernels of one rank's pass or micro batch, of all stages, and their placement in stages.
 
     `launched` are those that torch launches, before an engine fuses any.
@@ -73,6 +75,31 @@ class RankKernels(NamedTuple):
     kernels: tuple[KernelRun, ...]
     placement: StagePlacement
     launched: tuple[KernelRun, ...] = ()
+    _alike: dict[Hashable, tuple[KernelRun, ...]] = field(default_factory=dict, init=False, compare=False)
+    _shares: dict[tuple[str, Stage], float] = field(default_factory=dict, init=False, compare=False)
+
+    def share(self, path: str, stage: Stage) -> float:
+        """The part of a kernel's launches that a stage has."""
+        if (path, stage) not in self._shares:
+            self._shares[path, stage] = float(self.placement.share(path, stage))
+        return self._shares[path, stage]
+
+    def called(self, phase: str) -> tuple[KernelRun, ...]:
+        """The kernels, and the calls of their operations."""
+        return (*self.kernels, *operation_calls(self.kernels, phase))
+
+    def alike(self, stage: Stage, phase: str, batches: float, *, called: bool) -> tuple[KernelRun, ...]:
+        """The kernels of a stage in so many batches, equal ones of a row together, on any device."""
+        key = stage, batches, called
+        if key not in self._alike:
+            often: dict[KernelRun, float] = {}
+            for run in self.called(phase) if called else self.kernels:
+                part = self.part(run, stage)
+                if part is not None:
+                    alike = part._replace(times=1.0)
+                    often[alike] = often.get(alike, 0.0) + batches * part.times
+            self._alike[key] = tuple(run._replace(times=number) for run, number in often.items())
+        return self._alike[key]
 
     def of_stage(self, stage: Stage) -> Iterator[KernelRun]:
         """The kernels of a stage, by the rows of counting."""
@@ -83,7 +110,7 @@ class RankKernels(NamedTuple):
 
     def part(self, run: KernelRun, stage: Stage) -> KernelRun | None:
         """A kernel as often as a stage runs it, by the row of counting; None for a kernel of others."""
-        share = float(self.placement.share(run.path, stage))
+        share = self.share(run.path, stage)
         if not share:
             return None
         return run._replace(path=self.placement.counted_path(run.path), times=run.times * share)

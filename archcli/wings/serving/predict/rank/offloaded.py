@@ -7,6 +7,7 @@ runs all kernels, and matrices are copied from RAM first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from archcli.graph import Row
@@ -87,7 +88,7 @@ def _kinds(rank: RankKernels, offload: Offload) -> Iterator[tuple[RankKernels, b
     rows = {rank.placement.counted_path(row.path): row for row in rank.planned.rows}
     for routed in (False, True):
         of_kind = (run for run in rank.kernels if _is_routed(rank, rows, run) is routed)
-        yield rank._replace(kernels=tuple(of_kind)), routed
+        yield replace(rank, kernels=tuple(of_kind)), routed
 
 
 def _is_routed(rank: RankKernels, rows: Mapping[str, Row], run: KernelRun) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,11 +11,12 @@ from archcli.wings.serving.launches.kernel import KernelCost, KernelRun
 from archcli.wings.serving.memory.pipeline import Stage
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import MemorySettings
+from archcli.wings.serving.memory.traced import TracedModel
 from archcli.wings.serving.predict.communication.collective import Fabric
 from archcli.wings.serving.predict.constants import FRAMEWORK, Efficiency, Origin, StepConstants
 from archcli.wings.serving.predict.rank.host import Host
-from archcli.wings.serving.predict.rank.kernels import RankKernels, operation_calls, update_kernel
-from archcli.wings.serving.predict.times import ATTENTION, KernelClock, KernelTime, Seconds
+from archcli.wings.serving.predict.rank.kernels import RankKernels, update_kernel
+from archcli.wings.serving.predict.times import ATTENTION, NO_SECONDS, KernelClock, KernelTime, Seconds
 
 if TYPE_CHECKING:
     from archcli.wings.serving.predict.engine_kernels.whole_runs import WholeRuns
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 KnownTimes = dict[tuple[KernelCost, str], KernelTime]
 """Times of kernels by kernel and class."""
 FORWARD, RECOMPUTED = "forward", "recomputed"
+LAST_DEVICES = 8
+"""Of so many devices the times of kernels are kept."""
 
 
 class TimingDevice(NamedTuple):
@@ -89,17 +92,32 @@ class TimingDevice(NamedTuple):
         return step.origin if step else products and products.origin
 
 
+def times_on(
+    known: TracedModel, device: TimingDevice, settings: MemorySettings, request: Request
+) -> KnownTimes:
+    """The times of kernels in such passes on a device, from earlier questions about it."""
+    facts = device.clock.rates, device.clock.efficiency.groups, device.clock.engine, device.whole_runs
+    key = (*map(id, facts), settings.dtype, request.phase, request.batch_size, request.seq_len)
+    devices: dict[Hashable, tuple[object, KnownTimes]] = known.passed("times of kernels", dict)
+    # with the facts, so that their ids are of nothing else; of few devices: one is asked about after another
+    nothing: tuple[object, KnownTimes] = facts, {}
+    _, times = devices[key] = devices.pop(key, nothing)
+    if len(devices) > LAST_DEVICES:
+        del devices[next(iter(devices))]
+    return times
+
+
 class StageTimes(NamedTuple):
     """Seconds of a stage's micro batch: forward and other kernels; of both, attention and recomputed ones.
 
     `launching` is what the host takes meanwhile.
     """
 
-    forward: Seconds = Seconds()
-    other: Seconds = Seconds()
-    attention: Seconds = Seconds()
-    recomputed: Seconds = Seconds()
-    launching: Seconds = Seconds()
+    forward: Seconds = NO_SECONDS
+    other: Seconds = NO_SECONDS
+    attention: Seconds = NO_SECONDS
+    recomputed: Seconds = NO_SECONDS
+    launching: Seconds = NO_SECONDS
 
     @property
     def kernels(self) -> Seconds:
@@ -113,15 +131,22 @@ class StageTimes(NamedTuple):
 
     def plus(self, share: StageTimes, times: float) -> StageTimes:
         """The sum with `times` times a share."""
-        return StageTimes(*(a.plus(b.scaled(times)) for a, b in zip(self, share, strict=True)))
+        pairs = zip(self, share, strict=True)
+        return StageTimes(*(a if b is NO_SECONDS else a.plus(b.scaled(times)) for a, b in pairs))
 
     def with_run(self, timed_run: TimedRun) -> StageTimes:
         """The sum with a kernel's runs."""
         run, time = timed_run
         seconds = time.seconds.scaled(run.times)
-        sums = ["forward" if run.stage == FORWARD else "other"]
-        sums += ["attention"] * (time.kind == ATTENTION) + ["recomputed"] * (run.stage == RECOMPUTED)
-        return self._replace(**{name: getattr(self, name).plus(seconds) for name in sums})
+        forward, others, attention, recomputed, launching = self
+        is_forward = run.stage == FORWARD
+        return StageTimes(
+            forward.plus(seconds) if is_forward else forward,
+            others if is_forward else others.plus(seconds),
+            attention.plus(seconds) if time.kind == ATTENTION else attention,
+            recomputed.plus(seconds) if run.stage == RECOMPUTED else recomputed,
+            launching,
+        )
 
     def with_launches(self, run: KernelRun, host: Host) -> StageTimes:
         """The sum with the host's launching of a kernel's runs."""
@@ -154,17 +179,15 @@ class RankTimes:
         self._unlike, self._on = device.unlike, dict[int, RankTimes]()
         device = device.of_pass(rank.planned.request)
         self.rank, self.device, self.settings = rank, device, settings
-        self.step = device.step_constants(settings)
-        self.runs = [self.timed(run) for run in rank.kernels]
+        self.step, self.has_constants = device.step_constants(settings), device.has_constants(settings.dtype)
         # what the framework does to call operations, where its time is known
-        if device.clock.efficiency.memory_bound(FRAMEWORK) is not None:
-            self.runs += map(self.timed, operation_calls(rank.kernels, settings.phase))
+        self.called = device.clock.efficiency.memory_bound(FRAMEWORK) is not None
         self._of_stages: dict[Stage, StageTimes] = {}
         self._distinct: dict[tuple[int, int], tuple[Stage, ...]] = {}
         self._places: dict[object, tuple[str, StageTimes]] = {}
-        for timed_run in self.runs:
-            path, times = self._place(timed_run.run)
-            self._places[rank.placement.place(path)] = path, times.with_run(timed_run)
+        for run in rank.called(settings.phase) if self.called else rank.kernels:
+            path, times = self._place(run)
+            self._places[rank.placement.place(path)] = path, times.with_run(self.timed(run))
         if self.host is not None:
             for run in rank.launched:
                 path, times = self._place(run)
@@ -182,9 +205,7 @@ class RankTimes:
     @property
     def host(self) -> Host | None:
         """The host whose launches are timed; None without timed kernels, or with timed operations."""
-        if not self.device.has_constants(self.settings.dtype):
-            return None
-        return self.device.host if self.device.clock.efficiency.memory_bound(FRAMEWORK) is None else None
+        return self.device.host if self.has_constants and not self.called else None
 
     def _place(self, run: KernelRun) -> tuple[str, StageTimes]:
         """The layers of a kernel, by the path of their first one, and their sum so far."""
@@ -210,17 +231,17 @@ class RankTimes:
 
     def _sum(self, stage: Stage) -> StageTimes:
         total = StageTimes()
-        for path, times in self._places.values():
-            share = self.rank.placement.share(path, stage)
-            total = total.plus(times, float(share)) if share else total
+        for share, (_, times) in zip(self.shares(stage), self._places.values(), strict=True):
+            total = total.plus(times, share) if share else total
         return total
 
-    def runs_of(self, stage: Stage) -> Iterator[TimedRun]:
-        """The kernels that a stage runs, by the rows of counting."""
-        for run, time in self.runs:
-            part = self.rank.part(run, stage)
-            if part is not None:
-                yield TimedRun(part, time)
+    def shares(self, stage: Stage) -> tuple[float, ...]:
+        """The parts of all layers that a stage runs: stages with equal parts take equal times."""
+        return tuple(self.rank.share(path, stage) for path, _ in self._places.values())
+
+    def runs_of(self, stage: Stage, batches: float) -> Iterator[TimedRun]:
+        """The kernels that a stage runs in so many batches, by the rows of counting."""
+        return map(self.timed, self.rank.alike(stage, self.settings.phase, batches, called=self.called))
 
     def update(self, plan: Plan, stage: Stage) -> TimedRun:
         """The update of a stage's weights; of an offload the host's, at the rate of RAM."""
@@ -244,7 +265,7 @@ class RankTimes:
     def _time(self, run: KernelRun) -> KernelTime:
         time = self.device.clock.time(run.kernel, run.op_class)
         floor = time.seconds.floor
-        if not self.device.has_constants(self.settings.dtype):
+        if not self.has_constants:
             # products at their floor beside the rest as expected would be no time of either kind
             return time._replace(seconds=Seconds.at_limit(floor))
         if self.step is None:

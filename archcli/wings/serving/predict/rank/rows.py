@@ -8,7 +8,7 @@ from typing import NamedTuple
 from archcli.wings.serving.memory.pipeline import Stage
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.predict.constants import Bound
-from archcli.wings.serving.predict.rank.rank_times import RankTimes, TimedRun
+from archcli.wings.serving.predict.rank.rank_times import RankTimes
 from archcli.wings.serving.predict.times import Seconds
 from archcli.wings.serving.recorded.classes import TimeClass
 
@@ -38,12 +38,9 @@ class PredictedRow(NamedTuple):
 
     def plus(self, further: PredictedRow) -> PredictedRow:
         """The sum of two rows of the same path and kernel."""
-        return self._replace(
-            times=self.times + further.times,
-            flops=self.flops + further.flops,
-            bytes=self.bytes + further.bytes,
-            seconds=self.seconds.plus(further.seconds),
-        )
+        path, stage, kernel, op_class, times, flops, moved, seconds, bound_by = self
+        sums = times + further.times, flops + further.flops, moved + further.bytes
+        return PredictedRow(path, stage, kernel, op_class, *sums, seconds.plus(further.seconds), bound_by)
 
     def scaled(self, number: float) -> PredictedRow:
         """The row of `number` passes."""
@@ -74,16 +71,9 @@ def rows_of_stage(times: RankTimes, plan: Plan, stage: Stage) -> Iterator[Predic
     """The kernels of a stage's pass or step, equal ones of a row together."""
     settings = times.settings
     training = settings.phase == "train"
-    batches = plan.micro_batches_of(settings)
-    runs = [(run._replace(times=batches * run.times), time) for run, time in times.runs_of(stage)]
-    if training:
-        runs.append(times.update(plan, stage))
-    often: dict[TimedRun, float] = {}
-    for run, time in runs:
-        alike = TimedRun(run._replace(times=1.0), time)
-        often[alike] = often.get(alike, 0.0) + run.times
-    for (run, time), number in often.items():
-        path, moment, kernel, op_class, _ = run
+    updates = (times.update(plan, stage),) if training else ()
+    for run, time in (*times.runs_of(stage, plan.micro_batches_of(settings)), *updates):
+        path, moment, kernel, op_class, number = run
         # a call of an operation (framework) writes the same bytes as its kernels: count them once
         moved = 0 if op_class == TimeClass.FRAMEWORK else number * kernel.bytes
         flops, seconds = number * kernel.flops, time.seconds.scaled(number)

@@ -56,7 +56,6 @@ from archcli.wings.serving.devices.engines import load_engine
 from archcli.wings.serving.launches.memory.trainer import with_method
 from archcli.wings.serving.memory.answers.offloading import of_model
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
-from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import FP8, AttentionForm, MemoryPhase, MemorySettings
 from archcli.wings.serving.predict.answers.question import (
     DEFAULT_NEW,
@@ -332,9 +331,9 @@ def _check_fit_time(question: PredictQuestion, options: PredictOptions) -> None:
         raise ArchError("--fit time compares plans without --offload", "leave one of them out")
     degrees = [name for name in CHOSEN if getattr(question.plan, name) != getattr(WHOLE, name)]
     if degrees:
-        options = " and ".join(f"--{name.replace('_', '-')}" for name in degrees)
-        what = f"--fit time chooses the plan, and {options} state{'s' * (len(degrees) == 1)} it"
-        hint = f"leave {options} out, or leave --fit out; the device 8xNAME says how many there are"
+        listed = " and ".join(f"--{name.replace('_', '-')}" for name in degrees)
+        what = f"--fit time chooses the plan, and {listed} state{'s' * (len(degrees) == 1)} it"
+        hint = f"leave {listed} out, or leave --fit out; the device 8xNAME says how many there are"
         raise ArchError(what, hint)
 
 

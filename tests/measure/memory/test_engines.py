@@ -34,7 +34,7 @@ def test_every_engine_has_a_name_and_a_file():
     assert engine_of("vllm").serves is ANY_ENGINE.serves is True
 
 
-WITHOUT_SOURCE = {"name", "title", "version", "source", "serves", "sources", "live", "kinds"}
+WITHOUT_SOURCE = {"name", "title", "version", "source", "serves", "sources", "live", "kinds", "loads"}
 """Keys of an engine's file that its `source` as a whole is of, and what was fitted, which names its table."""
 
 

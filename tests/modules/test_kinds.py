@@ -22,7 +22,9 @@ load_every_module()
 
 
 def test_the_listing_names_every_class_that_has_a_kind():
-    stated = {(cls.family, kinds.kind_of(cls)): cls.__qualname__ for cls in classes() if kinds.kind_of(cls)}
+    # heads of drafts are read, and no YAML names them
+    library = [cls for cls in classes() if not cls.__module__.startswith("archcli.wings.serving.")]
+    stated = {(cls.family, kinds.kind_of(cls)): cls.__qualname__ for cls in library if kinds.kind_of(cls)}
     listed = {(family, kind): name for family, named in kinds.KINDS.items() for kind, name in named.items()}
     assert listed == stated
 

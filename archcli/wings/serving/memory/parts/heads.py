@@ -6,7 +6,7 @@ B batch, T new tokens, D d_model, V vocab_size.
 from __future__ import annotations
 
 from math import gcd
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from archcli.arith import Number
 from archcli.errors import ArchError
@@ -32,8 +32,6 @@ SHARED = ("name", "source", "vocab_size", "d_model", "max_seq_len", "norm", "emb
 
 class FusedLayer(PreNorm):
     """x += A [N e | N x]; x += F(N x), where e are the embeddings. EAGLE-3, arXiv:2503.01840 section 3.1."""
-
-    kind: ClassVar[str] = ""  # no YAML names it
 
     def mix(self, x: Tensor, context: Context, step: str, mixer: Mixer) -> tuple[Tensor, Kept]:
         """The stream after attention, which reads 2 D and returns D."""

@@ -39,6 +39,7 @@ SYMBOLIC = ("sympy", "mpmath")
 NOT_RUN = {
     *("__pycache__", "tests", "benchmarks", "schema.json", "figures.json"),
     *("choosing", "prices"),  # no form of the page asks for devices
+    *("runtime", "mcp"),  # torch runs no model there, and no assistant asks
 }
 BUILD = 'const BUILD = { cache: "", files: [] };'
 FETCHED_S = 300

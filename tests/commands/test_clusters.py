@@ -31,11 +31,15 @@ def free_port():
 
 @pytest.fixture(scope="module")
 def dask():
+    before = dict(os.environ)
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=2, host=HOST, dashboard_address=None
     ) as cluster:
         yield cluster.scheduler_address.replace("tcp://", "dask://")
+    # what starts workers sets MALLOC_TRIM_THRESHOLD_ for them, in this process too
+    os.environ.clear()
+    os.environ.update(before)
 
 
 @pytest.fixture(scope="module")

@@ -50,6 +50,7 @@ def test_a_rate_beyond_capacity_saturates():
     assert beyond["first_token_s"]["expected"] > below["first_token_s"]["expected"]
 
 
+@pytest.mark.long
 def test_targets_are_met_at_the_highest_rate_and_not_beyond_it():
     """The rate that the search finds meets the targets; one a fifth higher does not."""
     asked = {"ttft": "100ms", "tpot": "1ms", "requests": None}
@@ -59,16 +60,18 @@ def test_targets_are_met_at_the_highest_rate_and_not_beyond_it():
     assert not totals(**asked | {"rate": 1.2 * rate})["targets"]["met"]
 
 
+@pytest.mark.long
 def test_later_targets_allow_no_lower_rate():
     """Time per token from 0.7 to 3 ms."""
     rates = [totals(tpot=f"{ms}ms")["load_rate"] for ms in (0.7, 1, 1.5, 3)]
     assert rates == sorted(rates)
 
 
+@pytest.mark.long
 def test_more_requests_a_second_take_no_fewer_devices():
-    """The fewest devices for a rate, from 100 to 1,600 requests a second."""
-    asked = {"ttft": "1s", "tpot": "1ms", "fit": "devices", "requests": 300}
-    devices = [totals(rate=rate, **asked)["devices"] for rate in (100, 400, 1600)]
+    """The fewest devices for a rate, for 100 and 1,600 requests a second."""
+    asked = {"ttft": "1s", "tpot": "1ms", "fit": "devices", "requests": 100}
+    devices = [totals(rate=rate, **asked)["devices"] for rate in (100, 1600)]
     assert devices == sorted(devices)
     assert devices[-1] > devices[0]
 
@@ -111,6 +114,7 @@ def test_a_split_pool_sends_the_cache_of_a_prompt():
     assert split["devices"] == 2
 
 
+@pytest.mark.long
 def test_split_pools_keep_prompts_out_of_the_way_of_tokens():
     """With prompts elsewhere a token takes as long under a load as without prompts beside it."""
     asked = {"model": "llama-3.1-8b", "seq_len": 4096, "rate": "4/s", "requests": 200}
@@ -199,6 +203,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not():
     assert first == again != other
 
 
+@pytest.mark.long
 def test_a_curve_rises_to_what_the_server_can_take(tmp_path, cli):
     """Throughput grows with the rate, and so does the time to a first token; drawn as SVG."""
     picture = tmp_path / "load.svg"

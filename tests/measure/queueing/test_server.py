@@ -58,10 +58,10 @@ def test_deterministic_arrivals_beyond_capacity_wait_longer_and_longer():
     assert waits(served(requests, ONE, Line(fixed=3.0)), 3.0) == pytest.approx([*range(50)])
 
 
-@pytest.mark.parametrize("load", [0.3, 0.6, 0.8])
+@pytest.mark.parametrize("load", [0.3, 0.6])
 def test_poisson_arrivals_and_equal_services_wait_as_long_as_pollaczek_and_khinchine_say(load):
     """M/D/1: the mean wait is rho S / (2 (1 - rho))."""
-    requests = Workload(60_000, 1, 1, rate=load).drawn()
+    requests = Workload(30_000, 1, 1, rate=load).drawn()
     found = waits(served(requests, ONE, Line(fixed=1.0)), 1.0)
     assert sum(found) / len(found) == pytest.approx(load / (2 * (1 - load)), rel=0.06)
 
@@ -70,7 +70,7 @@ def test_poisson_arrivals_and_equal_services_wait_as_long_as_pollaczek_and_khinc
 def test_exponential_services_stay_as_long_as_m_m_1_says(load):
     """M/M/1: a request is there for S / (1 - rho) in the mean; services are prompts of exponential length."""
     draws, at, requests = Random(3), 0.0, []  # noqa: S311
-    for _ in range(60_000):
+    for _ in range(30_000):
         requests.append(LoadRequest(at, max(1, round(draws.expovariate(1e-4))), 1))
         at += draws.expovariate(load)
     server = served(requests, Scheduler(max_sequences=1, reserves="prompt"), Line(of_token=1e-4))

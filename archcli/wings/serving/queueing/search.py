@@ -29,10 +29,10 @@ def highest_rate(server: LoadedServer, figure: Figure) -> float:
         return server.targets.met_by(server.outcome(figure, server.load.paced(rate)))
 
     most = low = high = server.capacity(figure)
+    if not meets(CLOSE * most):
+        return 0.0
     while not meets(low):
         low, high = low / 2, low
-        if low < CLOSE * most:
-            return 0.0
     while high > (1 + CLOSE) * low:
         middle = (low * high) ** 0.5
         low, high = (middle, high) if meets(middle) else (low, middle)
@@ -51,17 +51,17 @@ def fewest(server: LoadedServer, rate: float, with_plan: Callable[[Plan], Loaded
 
     A replica's highest rate is its own share of random arrivals. Raises ArchError where no plan meets them.
     """
-    servings = [Serving(plan, highest_rate(with_plan(plan), server.usual)) for plan in _replicas(server)]
-    able = [it for it in servings if it.of_replica > 0]
-    if not able:
+    best, fewest_devices = None, MOST_DEVICES
+    for plan in _replicas(server):
+        if plan.devices >= fewest_devices:
+            break  # one replica alone has as many
+        of_replica = highest_rate(with_plan(plan), server.usual)
+        number = ceil(rate / of_replica) if of_replica else MOST_DEVICES
+        if plan.devices * number < fewest_devices:
+            best, fewest_devices = Serving(replace(plan, dp=number), of_replica), plan.devices * number
+    if best is None:
         raise ArchError("no plan of one node meets the targets", "later --ttft and --tpot, or another device")
-
-    def devices(serving: Serving) -> tuple[int, int]:
-        return serving.plan.devices * ceil(rate / serving.of_replica), serving.plan.devices
-
-    best = min(able, key=devices)
-    number = ceil(rate / best.of_replica)
-    return best._replace(plan=replace(best.plan, dp=number))
+    return best
 
 
 def _replicas(server: LoadedServer) -> Iterator[Plan]:

@@ -45,6 +45,7 @@ class LoadedServer:
     """The server of a question under a load, with the scheduler of its engine.
 
     `ranges` are those that held 80% of measured over expected: of a first token, a token, and the rate.
+    `known` are passes of a replica that were predicted before.
     """
 
     question: PredictQuestion
@@ -52,6 +53,7 @@ class LoadedServer:
     scheduler: Scheduler
     targets: Targets = NO_TARGETS
     ranges: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    known: PredictedPasses | None = None
 
     @cached_property
     def replicas(self) -> Replicas:
@@ -70,7 +72,7 @@ class LoadedServer:
     @cached_property
     def passes(self) -> PredictedPasses:
         """The server's passes, each predicted once."""
-        return PredictedPasses(self.question)
+        return self.known or PredictedPasses(self.question)
 
     @property
     def devices(self) -> int:

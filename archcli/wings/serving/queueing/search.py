@@ -11,7 +11,7 @@ from archcli.errors import ArchError
 from archcli.wings.serving.memory.answers.fit import UsualPlans
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.queueing.load import LoadedServer
-from archcli.wings.serving.queueing.pass_times import Figure
+from archcli.wings.serving.queueing.pass_times import Figure, PredictedPasses
 
 Record = dict[str, Any]
 CLOSE = 0.01
@@ -40,10 +40,10 @@ def highest_rate(server: LoadedServer, figure: Figure) -> float:
 
 
 class Serving(NamedTuple):
-    """A plan that meets the targets at a rate, and the highest rate of one replica of it."""
+    """A plan that meets the targets at a rate, and the passes of one replica of it."""
 
     plan: Plan
-    of_replica: float
+    passes: PredictedPasses
 
 
 def fewest(server: LoadedServer, rate: float, with_plan: Callable[[Plan], LoadedServer]) -> Serving:
@@ -55,10 +55,11 @@ def fewest(server: LoadedServer, rate: float, with_plan: Callable[[Plan], Loaded
     for plan in _replicas(server):
         if plan.devices >= fewest_devices:
             break  # one replica alone has as many
-        of_replica = highest_rate(with_plan(plan), server.usual)
+        replica = with_plan(plan)
+        of_replica = highest_rate(replica, replica.usual)
         number = ceil(rate / of_replica) if of_replica else MOST_DEVICES
         if plan.devices * number < fewest_devices:
-            best, fewest_devices = Serving(replace(plan, dp=number), of_replica), plan.devices * number
+            best, fewest_devices = Serving(replace(plan, dp=number), replica.passes), plan.devices * number
     if best is None:
         raise ArchError("no plan of one node meets the targets", "later --ttft and --tpot, or another device")
     return best

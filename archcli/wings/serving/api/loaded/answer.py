@@ -43,7 +43,7 @@ def predict_load(
         best = fewest(
             server, options.rate, lambda plan: loaded_server(ask(**_of_plan(server, plan)), options)
         )
-        server = loaded_server(ask(**_of_plan(server, best.plan)), options)
+        server = replace(loaded_server(ask(**_of_plan(server, best.plan)), options), known=best.passes)
         lead = f"The fewest devices are {best.plan.devices} x {server.question.device.name}: "
     if options.split is not None:
         server = split_server(server, options, ask(**options.pool))

@@ -24,7 +24,7 @@ from archcli.errors import ArchError
 from archcli.load import load
 from archcli.wings.serving.api.loaded.answer import loaded_server
 from archcli.wings.serving.api.predict import PredictOptions, predict_question
-from archcli.wings.serving.devices.engines import engine_file
+from archcli.wings.serving.devices.engines import engine_file, load_engine
 from archcli.wings.serving.queueing.outcome import percentile
 
 TABLE = Path(__file__).parent / "measured" / "load.csv"
@@ -141,10 +141,13 @@ def main():
             groups = ranges(csv.DictReader(file))
         for (engine, name), values in sorted(groups.items()):
             errors = [abs(1 / ratio - 1) for ratio in values]
+            span = load_engine(engine).get("loads", {}).get(name)
+            inside = span and mean(span["low"] <= ratio <= span["high"] for ratio in values)
             print(
                 f"{engine:8} {name:8} {len(values):4} rows: error {mean(errors):5.1%} mean, "
                 f"{median(errors):5.1%} median; measured over expected {median(values):.2f}, "
-                f"{percentile(values, 10):.2f} to {percentile(values, 90):.2f}"
+                f"{percentile(values, 10):.2f} to {percentile(values, 90):.2f}; "
+                f"in the range {'-' if inside is None else f'{inside:.0%}'}"
             )
         if options.write:
             write(groups)

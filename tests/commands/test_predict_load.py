@@ -149,6 +149,26 @@ def test_traces_of_all_forms_are_the_same_requests(name, tmp_path):
     assert read_trace(path, rate=4.0) == [(0.0, 100, 10), (0.25, 200, 20)]
 
 
+def test_a_trace_states_the_lengths(tmp_path):
+    """What the report says of the requests is of the file, and options of drawn ones are refused."""
+    path = tmp_path / "trace.csv"
+    path.write_text("arrival_s,prompt,new\n0,100,10\n1.5e-1,300,30\n")
+    report = archcli.predict("gpt2", device="h100-sxm", trace=str(path))
+    assert report.inputs["seq_len"] == 200
+    assert report.inputs["new"] == 20
+    assert "2 x 200 tokens and 20 more" in report.title
+    with pytest.raises(ArchError, match="is of requests that are drawn"):
+        totals(trace=str(path), new=None)
+
+
+def test_what_is_admitted_fits():
+    """3,000 requests at once are more than the cache holds, and wait."""
+    found = totals("llama-3.1-8b", requests=3000, seq_len=1024, new=2)
+    assert found["most_waiting"] > 0
+    assert found["fits"] is True
+    assert found["verdict"] == "fits"
+
+
 WRONG = {
     "arrival_s,prompt,new\n0,100,10\n1,-5,10\n": ":3: prompt is '-5'",
     "arrival_s,prompt,new\n0,100,0\n": ":2: new is '0'",
@@ -165,11 +185,16 @@ def test_a_wrong_line_of_a_trace_is_named(text, tmp_path):
     path = tmp_path / "trace"
     path.write_text(text)
     with pytest.raises(ArchError) as caught:
-        totals(trace=str(path))
+        archcli.predict("gpt2", device="h100-sxm", trace=str(path))
     assert WRONG[text] in str(caught.value)
 
 
 REFUSED = {
+    "a plan that is looked for": (
+        {"rate": 4, "ttft": "1s", "fit": "devices", "device": "2xh100-sxm", "tp": 2},
+        "--fit devices chooses the plan, and --tp states it",
+    ),
+    "an image": ({"rate": 4, "image": ["224x224"]}, "images and sounds do not go with a load"),
     "rate of 0": ({"rate": "0/s"}, "above 0"),
     "no unit of time": ({"rate": "4/fortnight"}, "a rate of requests such as 4/s"),
     "a batch": ({"rate": 4, "batch_size": 3}, "--batch-size does not go with a load"),

@@ -56,6 +56,7 @@ from archcli.wings.serving.devices.engines import load_engine
 from archcli.wings.serving.launches.memory.trainer import with_method
 from archcli.wings.serving.memory.answers.offloading import of_model
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
+from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.memory.settings import FP8, AttentionForm, MemoryPhase, MemorySettings
 from archcli.wings.serving.predict.answers.question import (
     DEFAULT_NEW,
@@ -266,7 +267,9 @@ def predict_question(loaded: Model, asking: PredictOptions) -> PredictQuestion:
     question = PredictQuestion(model, settings, device, plan, beyond, live, priced, again=again)
     draft = asking.timed_draft(loaded, settings, partial(_asked_alone, asking))
     question = replace(question, draft=draft)
-    if options.fit is not None and not asking.is_loaded:
+    if options.fit == "devices":
+        _check_chosen(plan, options)
+    elif options.fit is not None:
         _check_fit_time(question, options)
         return question
     if plan == WHOLE and device.memory.n_devices > 1:
@@ -329,10 +332,15 @@ def _check_fit_time(question: PredictQuestion, options: PredictOptions) -> None:
         raise ArchError("--fit time compares plans of equal devices", "leave --fit out")
     if options.offload is not None:
         raise ArchError("--fit time compares plans without --offload", "leave one of them out")
-    degrees = [name for name in CHOSEN if getattr(question.plan, name) != getattr(WHOLE, name)]
+    _check_chosen(question.plan, options)
+
+
+def _check_chosen(plan: Plan, options: PredictOptions) -> None:
+    """Raise ArchError for a degree of parallelism that --fit is to choose."""
+    degrees = [name for name in CHOSEN if getattr(plan, name) != getattr(WHOLE, name)]
     if degrees:
         listed = " and ".join(f"--{name.replace('_', '-')}" for name in degrees)
-        what = f"--fit time chooses the plan, and {listed} state{'s' * (len(degrees) == 1)} it"
+        what = f"--fit {options.fit} chooses the plan, and {listed} state{'s' * (len(degrees) == 1)} it"
         hint = f"leave {listed} out, or leave --fit out; the device 8xNAME says how many there are"
         raise ArchError(what, hint)
 

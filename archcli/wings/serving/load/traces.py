@@ -9,7 +9,8 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -89,17 +90,17 @@ def _arrival(record: Mapping[str, Any], place: str, *, is_json: bool) -> float:
     if name is None:
         return 0.0
     text = str(record[name]).strip()
-    try:
-        value = float(text) if text.replace(".", "", 1).replace("e", "", 1).isdigit() else _date(text)
-    except ValueError:
-        value = -1.0
-    if value < 0 or not isfinite(value):
+    value = _number(text)
+    if value is None or value < 0 or not isfinite(value):
         raise ArchError(f"{place}: {name} is {text!r}, not a time of 0 or later", "mend the line")
     return value / (MILLI if is_json and name == "timestamp" else ARRIVAL[name])
 
 
-def _date(text: str) -> float:
-    """Seconds of a date; of Azure's seven digits of a second six are read."""
-    whole, _, digits = text.partition(".")
-    seconds = datetime.fromisoformat(whole).timestamp()
-    return seconds + (float(f"0.{digits}") if digits else 0.0)
+def _number(text: str) -> float | None:
+    """A number, or the seconds of a date, which is of UTC unless it says another zone; None of neither."""
+    with suppress(ValueError):
+        return float(text)
+    with suppress(ValueError):
+        date = datetime.fromisoformat(text)
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    return None

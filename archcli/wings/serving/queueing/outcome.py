@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import fsum
+from statistics import quantiles
 from typing import NamedTuple
 
 from archcli.wings.serving.queueing.requests import Clients, LoadRequest
@@ -40,19 +41,12 @@ class Spread(NamedTuple):
         mean = fsum(value * number for value, number in ordered) / max(1, total)
         return cls(mean, *(_value_at(ordered, sums, total * p / 100) for p in PERCENTILES))
 
-    def scaled(self, factor: float) -> Spread:
-        """All of them times a factor."""
-        return Spread(*(factor * value for value in self))
 
-
-def percentile(ordered: Sequence[float], p: float) -> float:
+def percentile(ordered: Sequence[float], p: int) -> float:
     """The value below which p% of the ordered values are, linear between two; 0 of none."""
     if not ordered:
         return 0.0
-    place = (len(ordered) - 1) * p / 100
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+    return quantiles(ordered if len(ordered) > 1 else [*ordered] * 2, n=100, method="inclusive")[p - 1]
 
 
 def _value_at(ordered: list[tuple[float, int]], sums: list[int], number: float) -> float:

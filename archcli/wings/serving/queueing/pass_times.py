@@ -24,7 +24,7 @@ from archcli.wings.serving.queueing.server import PromptPiece
 
 SIZES = tuple(2**power for power in range(27))
 """Sequences and tokens of predicted passes."""
-BEFORE = (0, *SIZES[8::2])
+BEFORE = (0, *SIZES[8:])
 """Tokens before a piece of a prompt: its attention grows with them on a line, and as a power of its own."""
 
 
@@ -93,11 +93,12 @@ class PredictedPasses:
         return between(SIZES, of_group, lambda size: self._of("prefill", 1, size, 0).of_tokens)
 
     def _attention_s(self, piece: PromptPiece, *, is_first: bool) -> float:
-        """Attention of a piece; one behind others in a pass is launched with them."""
+        """A piece without its products: attention. One behind others in a pass is launched with them."""
 
         def behind(past: int) -> float:
             def of(tokens: int) -> float:
-                return self._of("prefill", 1, tokens, past).of_sequences
+                # what a past adds is not in kernels of attention alone
+                return sum(self._of("prefill", 1, tokens, past)) - self._of("prefill", 1, tokens, 0).of_tokens
 
             return between(SIZES, piece.tokens, of, as_power=True)
 

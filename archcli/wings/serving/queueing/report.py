@@ -75,7 +75,8 @@ def _figures(server: LoadedServer, outcomes: LoadOutcomes, name: str, part: str 
 
 def _totals(server: LoadedServer, outcomes: LoadOutcomes) -> Record:
     question, usual = server.question, outcomes[server.usual]
-    memory = question.memory()
+    # the cache admits no more than fit: what must fit is a sequence of each group
+    memory = question.memory().changed(batch_size=question.plan.dp * question.plan.dp_attention)
     capacity = server.capacity(server.usual) if server.load.rate else None
     requests = server.load.requests
     return {
@@ -96,7 +97,7 @@ def _totals(server: LoadedServer, outcomes: LoadOutcomes) -> Record:
         "saturated": None if capacity is None else (server.load.rate or 0.0) >= capacity,
         "targets": _targets(server, outcomes),
         "devices": server.devices,
-        "fits": True,
+        "fits": memory.fits(),
         "verdict": verdict_of(memory, memory.answer()),
     }
 

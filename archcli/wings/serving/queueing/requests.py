@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple
 
 from archcli.modules.spec.values import AboveZero, ZeroOrMore
 
-Spread = Literal["fixed", "uniform", "lognormal"]
+LengthForm = Literal["fixed", "uniform", "lognormal"]
 """Lengths of prompts and outputs: all alike; from 1 to twice the mean; or lognormal about the mean."""
 VARIATION = 1.0
-"""Standard deviation of lognormal lengths over their mean, unless it is stated."""
+"""Standard deviation of lognormal lengths over their mean."""
 
 
 class LoadRequest(NamedTuple):
@@ -39,7 +39,7 @@ class Workload:
 
     requests: how many. rate: a second; None is all at once. burstiness: the shape of gamma-distributed
     intervals, 1 for Poisson arrivals.
-    prompt, new: mean tokens; lognormal lengths have `variation` times their mean as standard deviation.
+    prompt, new: mean tokens; lognormal lengths have a standard deviation of VARIATION times their mean.
     prefix: tokens that prompts begin with, of which a share `hit` of requests finds them cached.
     """
 
@@ -48,8 +48,7 @@ class Workload:
     new: AboveZero
     rate: float | None = None
     burstiness: float = 1.0
-    spread: Spread = "fixed"
-    variation: float = VARIATION
+    spread: LengthForm = "fixed"
     seed: ZeroOrMore = 0
     prefix: ZeroOrMore = 0
     hit: float = 0.0
@@ -71,7 +70,7 @@ class Workload:
                 at += intervals.gammavariate(self.burstiness, 1 / self.burstiness) / self.rate
 
     def _lengths(self, name: str, mean: int) -> Iterator[int]:
-        draws, variance = Random(f"{name} {self.seed}"), log(1 + self.variation**2)  # noqa: S311
+        draws, variance = Random(f"{name} {self.seed}"), log(1 + VARIATION**2)  # noqa: S311
         for _ in range(self.requests):
             if self.spread == "fixed":
                 yield mean

@@ -19,7 +19,8 @@ class Scheduler:
     mixes: prompts run in one pass with the tokens of other sequences, which come first; else alone, before
     them. cuts: a prompt may be cut to fill a pass. reserves: what must be free to admit a request.
     share: of `share`, the part of the tokens to come at first, the least, and the steps between both.
-    ahead: tokens for which there is room in each sequence that is left after one gave way.
+    ahead: tokens for which there is room in each sequence that is left after one gave way. clip: the most
+    tokens to come for which a request must find room; None is all.
     watermark: part of the cache that is left free when a request is admitted.
     """
 
@@ -30,6 +31,7 @@ class Scheduler:
     reserves: Reserves = "prompt"
     share: tuple[float, float, int] = (1.0, 1.0, 1)
     ahead: int = 1
+    clip: int | None = None
     watermark: float = 0.0
 
     @classmethod
@@ -38,10 +40,11 @@ class Scheduler:
         if "reserves" not in facts:
             return None
         mixes, cuts = facts["mixes_prompts"], facts["cuts_prompts"]
-        share = facts.get("reserve_share", {"first": 1.0, "least": 1.0, "steps": 1, "ahead": 1})
-        first, least, steps, ahead = (share[name] for name in ("first", "least", "steps", "ahead"))
-        sizes |= {"reserves": facts["reserves"], "share": (first, least, steps), "ahead": ahead}
-        return cls(mixes=mixes, cuts=cuts, **sizes)
+        share = facts.get("reserve_share")
+        if share is not None:
+            sizes |= {"ahead": share["ahead"], "clip": share["clip"]}
+            sizes["share"] = share["first"], share["least"], share["steps"]
+        return cls(mixes=mixes, cuts=cuts, reserves=facts["reserves"], **sizes)
 
 
 class CacheRoom(NamedTuple):

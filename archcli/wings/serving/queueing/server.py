@@ -18,8 +18,6 @@ from archcli.errors import ArchError
 from archcli.wings.serving.queueing.requests import Clients, LoadRequest
 from archcli.wings.serving.queueing.scheduler import CacheRoom, Scheduler
 
-CLIP = 4096
-"""Tokens to come of a request that a `share` is taken of, at most: CLIP_MAX_NEW_TOKENS of SGLang."""
 LOOKS = 10
 """Steps after which a scheduler that reserves a share looks again whether a request is admitted."""
 ROUNDING = 1e-9
@@ -266,7 +264,7 @@ class Server:
             if (tokens > budget and pieces) or not self._admits(served, reserved):
                 break
             self._admit(served)
-            reserved += served.left + min(served.request.new - served.generated, CLIP)
+            reserved += served.left + self._coming(served)
             pieces.append((served, tokens))
             budget -= tokens
         return pieces
@@ -283,10 +281,15 @@ class Server:
         if scheduler.reserves == "share":
             to_come = self._to_come - self._steps * len(self._decoding)
             free = (pages - self._pages) * self.room.page - self._share * to_come - reserved
-            return served.left + min(served.request.new - served.generated, CLIP) < free
+            return served.left + self._coming(served) < free
         # sequences that run take their pages first
         taken = self._pages + (self._phases[-self._steps % self.room.page] if scheduler.mixes else 0)
         return self._first_pages(served) <= pages * (1 - scheduler.watermark) - taken + ROUNDING
+
+    def _coming(self, served: Served) -> int:
+        """Tokens to come for which a request must find room, where a share of others' is reserved."""
+        coming = served.request.new - served.generated
+        return min(coming, self.scheduler.clip or coming)
 
     def _first_pages(self, served: Served) -> float:
         tokens = served.goal if self._grows else served.request.prompt + served.request.new

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from statistics import mean
 from typing import Any
 
 from archcli.errors import ArchError
@@ -63,7 +64,7 @@ def _inputs(server: LoadedServer, options: LoadOptions) -> dict[str, Any]:
 
 
 def _of_plan(server: LoadedServer, plan: Plan) -> dict[str, Any]:
-    """Options by which a plan is asked on as many devices as it has."""
+    """Options by which a plan that was looked for is asked on as many devices as it has."""
     name = server.question.device.name
     return {"device": f"{plan.devices}x{name}", "fit": None, "dp": plan.dp, "tp": plan.tp, "pp": plan.pp}
 
@@ -91,6 +92,9 @@ def loaded_server(question: PredictQuestion, options: LoadOptions) -> LoadedServ
     if scheduler is None:
         raise ArchError(f"how {engine.title} admits requests is not known", "--engine vllm, sglang or trtllm")
     load = options.load(int(question.settings.tokens(question.model)), question.options.new)
+    if options.trace is not None:  # which states the lengths
+        prompt, new = (round(mean(getattr(it, name) for it in load.requests)) for name in ("prompt", "new"))
+        question = replace(question.changed(seq_len=prompt), options=replace(question.options, new=new))
     return LoadedServer(question, load, scheduler, options.targets, facts.get("loads", {}))
 
 

@@ -11,7 +11,7 @@ from archcli.api.asking.question import Option, count_option
 from archcli.errors import ArchError, Problem
 from archcli.modules.spec.values import AboveZero, Conversion, Interval, ZeroOrMore, refused
 from archcli.units import parse_decimal, parse_seconds
-from archcli.wings.serving.queueing.requests import Spread
+from archcli.wings.serving.queueing.requests import LengthForm
 
 if TYPE_CHECKING:
     from archcli.wings.serving.queueing.load import Load
@@ -90,7 +90,8 @@ class LoadOptions:
         ),
     ] = None
     lengths: Annotated[
-        Spread | None, Option("Prompts and outputs: all alike, 1 to twice the mean, or lognormal.", rare=True)
+        LengthForm | None,
+        Option("Prompts and outputs: all alike, 1 to twice the mean, or lognormal.", rare=True),
     ] = None
     max_sequences: Annotated[
         AboveZero | None,
@@ -164,7 +165,7 @@ class LoadOptions:
     def load(self, prompt: int, new: int) -> Load:
         """The requests of prompts and outputs of so many tokens in the mean."""
         from archcli.wings.serving.queueing.load import Load
-        from archcli.wings.serving.queueing.requests import VARIATION, LoadRequest, Workload
+        from archcli.wings.serving.queueing.requests import LoadRequest, Workload
 
         if self.trace is not None:
             from pathlib import Path
@@ -180,7 +181,6 @@ class LoadOptions:
             *(self.number, prompt, new, rate),
             burstiness=self.burstiness or 1.0,
             spread=self.lengths or "fixed",
-            variation=VARIATION,
             seed=self.seed or 0,
             prefix=self.prefix or 0,
             hit=hit,
@@ -215,7 +215,8 @@ def as_served(options: Any) -> Any:
     return replace(options, phase="serve", batch_size=_in_flight(options))
 
 
-NAMES = {"media": "image"}
+OF_DRAWN = ("lengths", "seed", "prefix", "burstiness", "seq_len", "new")
+"""Options of requests that are drawn."""
 MANY = 2
 """Sequences that run beside each other."""
 
@@ -233,17 +234,18 @@ def _problems(options: Any) -> Iterator[Problem]:
         yield Problem("--hit applies to a prefix only", "state its tokens: --prefix 2000")
     if options.burstiness is not None and not (options.rate or options.seeks_rate):
         yield Problem("--burstiness applies to a rate only", "state it: --rate 4/s")
-    drawn = [
-        name for name in ("lengths", "seed", "prefix", "burstiness") if getattr(options, name) is not None
-    ]
+    drawn = [name for name in OF_DRAWN if getattr(options, name) is not None]
     if options.trace is not None and drawn:
-        yield Problem(f"--{drawn[0]} is of requests that are drawn, and --trace states them", "leave one out")
+        option = drawn[0].replace("_", "-")
+        yield Problem(f"--{option} is of requests that are drawn, and --trace states them", "leave one out")
     if options.split is not None and (options.concurrency or options.fit):
         yield Problem("--split goes with requests that arrive by themselves, and one plan", "--rate 4/s")
     yield from _of_targets(options)
-    for name in ("measured", "grid", "media"):
+    if options.media:
+        yield Problem("images and sounds do not go with a load", "leave them out")
+    for name in ("measured", "grid"):
         if getattr(options, name):
-            yield Problem(f"--{NAMES.get(name, name)} does not go with a load", "leave it out")
+            yield Problem(f"--{name} does not go with a load", "leave it out")
 
 
 def _of_targets(options: Any) -> Iterator[Problem]:

@@ -11,6 +11,7 @@
     profile, plot, verify      measured on this machine; its picture; counts beside torch's
     summary, rows              any torch.nn.Module of yours, by its modules; count_… and profile take one, too
     scale                      a family at another size, or for a budget of training
+    export                     the config.json of an architecture, for transformers
     formula, sweep             closed forms with sympy; which of a million shapes meet conditions, with numpy
     presets, families, devices, engines, trainers, design_rules, yaml_schema    what archcli knows
     list, rules, rule, schema  the same functions by the names of the commands

@@ -39,6 +39,7 @@ from archcli.wings.serving.api.programs.engines import engines as engines
 from archcli.wings.serving.api.programs.trainers import trainers as trainers
 from archcli.wings.shapes.api.explain import explain as explain
 from archcli.wings.shapes.api.explain import formula as formula
+from archcli.wings.shapes.api.export import export as export
 from archcli.wings.shapes.api.scale import scale as scale
 from archcli.wings.shapes.api.sweep import sweep as sweep
 from archcli.wings.shapes.symbolic.formula import Formula as Formula
@@ -66,6 +67,7 @@ __all__ = [
     "draw",
     "engines",
     "explain",
+    "export",
     "families",
     "fit",
     "flops",

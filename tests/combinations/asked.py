@@ -13,6 +13,7 @@ ASKED = {
     "fit": ("fit", "h100-sxm"),
     "choose": ("choose", "--devices", "h100-sxm"),
     "predict decode": ("predict", "--device", "h100-sxm", "-s", "30"),
+    "export": ("export", "--to", "yaml"),
     "scale": ("scale", "--params", "2M", "-s", "7"),
     "check": ("check", "--exit-zero"),
     "survey": ("survey", "--no-presets"),

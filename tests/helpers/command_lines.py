@@ -133,6 +133,8 @@ schema --of yaml
 sweep tiny.yaml --vary d_model=32,64 --json
 sweep tiny.yaml --vary d_model=32,64 --where 'params<1e6' --minimize flops --json
 scale tiny.yaml --params 2M -s 7 --json
+export tiny.yaml --to yaml
+export gpt2 --json
 """)
 """Command lines that are answered, some of them with exit code 1 and some with an error beside."""
 
@@ -282,6 +284,8 @@ sweep tiny.yaml
 sweep tiny.yaml --vary nothing=1,2
 scale tiny.yaml
 scale tiny.yaml --params 2M --compute 1e18
+export gpt2 --to megatron
+export gpt2 --model-type lama
 scale tiny.yaml --hours x --device l4
 """)
 """Command lines that are errors and print nothing else."""
@@ -298,6 +302,7 @@ params gpt2 -o x.json
 draw gpt2 -o x.svg
 memory gpt2 --plot x.svg
 scale gpt2 --params 1B --write-yaml x.yaml
+export gpt2 -o x
 sweep gpt2 --vary d_ff=64 --write-yaml x.folder
 params -h
 params gpt2 --help

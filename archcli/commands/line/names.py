@@ -15,7 +15,7 @@ from archcli.units import parse_count
 GROUPS = {
     "Ask": ("fit", "choose"),
     "Count": ("params", "flops", "kvcache", "memory", "predict", "compare"),
-    "Design": ("sweep", "scale"),
+    "Design": ("sweep", "scale", "export"),
     "Judge": ("check", "rules", "rule"),
     "Measure": ("profile", "plot", "verify", "bench"),
     "Draw": ("draw", "report"),

@@ -86,6 +86,11 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
         "archcli scale llama-3.1-8b --compute 1e22": "For so many FLOPs of training.",
         "archcli scale llama-3.1-8b --hours 24 --device 8xh100-sxm": "For a day on eight GPUs.",
     },
+    "export": {
+        "archcli export llama-3.1-8b": "The config.json that transformers loads as this model.",
+        "archcli export my.yaml -o my-model": "Into a new folder, my-model/config.json.",
+        "archcli export config.json --to yaml": "A config.json as a YAML of archcli, without defaults.",
+    },
     "check": {
         "archcli check llama-3.1-8b": "All rules.",
         "archcli check my.yaml --tp 8": "Also whether eight devices can share it.",

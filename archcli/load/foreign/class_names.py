@@ -55,8 +55,14 @@ def _of_preset(base: Loaded) -> str:
     """The model_type of a preset; empty for another model."""
     if not base.source.startswith("preset "):
         return ""
+    return preset_types().get(base.name, "")
+
+
+@cache
+def preset_types() -> dict[str, str]:
+    """The model_type of each preset that comes from a class."""
     kinds: dict[str, str] = json.loads(PRESETS.read_text(encoding="utf-8"))
-    return kinds.get(base.name, "")
+    return kinds
 
 
 @cache

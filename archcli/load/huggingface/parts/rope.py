@@ -269,3 +269,21 @@ KINDS = {
     "proportional": _proportional,
 }
 """Kinds of scaling by `rope_type`."""
+
+RENAMED = {"original_max_seq_len": "original_max_position_embeddings", "kind": "rope_type"}
+"""Our keys of a scaling, and theirs."""
+
+
+def stated_rope(position: Mapping[str, Any]) -> Mapped:
+    """The rope parameters of a position's fields (`theta`, `scaling.kind`): `position` backwards."""
+    scaling: Mapped = {
+        name.removeprefix("scaling."): list(value) if isinstance(value, tuple) else value
+        for name, value in position.items()
+        if name.startswith("scaling.") and value is not None
+    }
+    kind = scaling.get("kind", "none")
+    kind = {"dynamic_ntk": "dynamic", "none": "default"}.get(kind, kind)
+    if kind not in (*KINDS, "default"):
+        return {}
+    stated = {RENAMED.get(name, name): value for name, value in scaling.items()}
+    return {"rope_theta": position["theta"], **stated, "rope_type": kind}

@@ -1,0 +1,98 @@
+"""export: `archcli export` in Python: an architecture in the words of others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from archcli.api.asking.question import Option, asks
+from archcli.api.asking.subject import Subject, given
+from archcli.load.spec.written import to_yaml
+from archcli.modules.models.model import ModelLike
+from archcli.render.write import check_writable, write, write_new_files
+from archcli.wings.shapes.export.families import written
+
+CONFIG = "config.json"
+FIRST = ("architectures", "model_type")
+
+Target = Annotated[
+    Literal["hf", "yaml"],
+    Option("hf: a config.json that transformers loads. yaml: archcli's own form, without defaults."),
+]
+ModelType = Annotated[
+    str | None,
+    Option(
+        "Of --to hf, the class that is meant, by its model_type: qwen3. Without it the first that is exact.",
+        metavar="NAME",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """Options of `archcli export`."""
+
+    model: ModelLike
+    to: Target = "hf"
+    _: KW_ONLY
+    model_type: ModelType = None
+
+
+class Exported:
+    """An architecture in another form: `text` is what is printed, `save` writes it."""
+
+    def __init__(
+        self, name: str, to: str, text: str, facts: Mapping[str, Any], notes: tuple[str, ...]
+    ) -> None:
+        """Keep the text, facts of it, and notes on what it leaves out."""
+        self.name, self.to, self.text, self.facts, self.notes = name, to, text, dict(facts), notes
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write a new folder with a config.json, or a file; ArchError where one is there, or cannot be."""
+        place = Path(path)
+        if self.to == "hf":
+            write_new_files(place, {CONFIG: self.text})
+            return place / CONFIG
+        check_writable(place)
+        write(self.text, place)
+        return place
+
+    def __str__(self) -> str:
+        """The text."""
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Exported({self.name}, to={self.to!r})"
+
+
+def export_of(subject: Subject, options: ExportOptions) -> Exported:
+    """The other form of a loaded model. Raises ArchError where it cannot express the model exactly."""
+    if options.to == "yaml":
+        return Exported(subject.name, "yaml", to_yaml(subject.model), {}, subject.text_notes)
+    parts = tuple(dict.fromkeys(tower.part.replace("_", " ") for tower in subject.model.towers))
+    left_out = [f"the {' and '.join(parts)} and projector are left out"] if parts else []
+    stored = subject.model.quantization or subject.model.published_in
+    left_out += ["how the published weights are stored (quantization_config) is left out"] if stored else []
+    language = subject._replace(model=subject.model.replace(towers=(), beside=()))
+    found = written(language, options.model_type)
+    text = json.dumps(
+        dict(sorted(found.data.items(), key=lambda item: (item[0] not in FIRST, item[0]))), indent=2
+    )
+    facts = {"model_type": found.data["model_type"], "class": found.data["architectures"][0]}
+    return Exported(subject.name, "hf", f"{text}\n", facts, (*subject.name_notes, *left_out))
+
+
+@asks(ExportOptions)
+def export(options: ExportOptions) -> Exported:
+    """An architecture in the words of others: a config.json that transformers loads, or a minimal YAML.
+
+    The config.json is the one whose import is the model, setting for setting; ArchError where no class
+    expresses it, with the nearest and what that lacks. `.text` is the file, `.save(DIR)` writes it.
+
+    Example: `export("llama-3.1-8b").facts["class"]` is LlamaForCausalLM.
+    """
+    return export_of(given(options.model), options)

@@ -94,6 +94,14 @@ def class_defaults(model_type: str) -> Mapping[str, Any]:
 
 
 @cache
+def default_words(key: str) -> tuple[str, ...]:
+    """What classes have at a key by default, where that is a word."""
+    known = json.loads(_text(CLASS_DEFAULTS)).values()
+    defaults = (of_class.get(key) for of_class in known if isinstance(of_class, dict))
+    return tuple(dict.fromkeys(word for word in defaults if isinstance(word, str)))
+
+
+@cache
 def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 

@@ -285,5 +285,5 @@ def stated_rope(position: Mapping[str, Any]) -> Mapped:
     kind = {"dynamic_ntk": "dynamic", "none": "default"}.get(kind, kind)
     if kind not in (*KINDS, "default"):
         return {}
-    stated = {RENAMED.get(name, name): value for name, value in scaling.items()}
-    return {"rope_theta": position["theta"], **stated, "rope_type": kind}
+    renamed = {RENAMED.get(name, name): value for name, value in scaling.items()}
+    return {"rope_theta": position["theta"], **renamed, "rope_type": kind}

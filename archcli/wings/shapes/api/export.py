@@ -78,11 +78,11 @@ def export_of(subject: Subject, options: ExportOptions) -> Exported:
     stored = subject.model.quantization or subject.model.published_in
     left_out += ["how the published weights are stored (quantization_config) is left out"] if stored else []
     language = subject._replace(model=subject.model.replace(towers=(), beside=()))
-    found = written(language, options.model_type)
+    config = written(language, options.model_type)
     text = json.dumps(
-        dict(sorted(found.data.items(), key=lambda item: (item[0] not in FIRST, item[0]))), indent=2
+        dict(sorted(config.data.items(), key=lambda item: (item[0] not in FIRST, item[0]))), indent=2
     )
-    facts = {"model_type": found.data["model_type"], "class": found.data["architectures"][0]}
+    facts = {"model_type": config.data["model_type"], "class": config.data["architectures"][0]}
     return Exported(subject.name, "hf", f"{text}\n", facts, (*subject.name_notes, *left_out))
 
 

@@ -11,7 +11,7 @@ from archcli.errors import ArchError, closest, quote
 from archcli.load.foreign.class_names import preset_types
 from archcli.load.huggingface.registry import family_of, listing
 from archcli.modules import Model
-from archcli.wings.shapes.export.search import Search, Written
+from archcli.wings.shapes.export.search import ConfigSearch, WrittenConfig
 from archcli.wings.shapes.export.settings import Settings
 
 MOST_SEARCHED = 4
@@ -20,7 +20,7 @@ MOST_LACKING = 4
 """So many settings that a class lacks are named."""
 
 
-def written(subject: Subject, model_type: str | None = None) -> Written:
+def written(subject: Subject, model_type: str | None = None) -> WrittenConfig:
     """The config.json of a loaded model, of this model_type or of the first that is exact.
 
     Raises ArchError where no class has all that the model states; it names the nearest.
@@ -29,7 +29,7 @@ def written(subject: Subject, model_type: str | None = None) -> Written:
         near = closest(model_type, [kind for kind in listing() if has_class(kind)])
         hint = f"nearest: {', '.join(near)}" if near else "`archcli families` lists all"
         raise ArchError(f"no class of transformers is known for model_type {quote(model_type)}", hint)
-    best: Written | None = None
+    best: WrittenConfig | None = None
     for search in _searches(subject, model_type):
         tried = search.run()
         if tried is not None and (best is None or _off(tried) < _off(best)):
@@ -39,14 +39,14 @@ def written(subject: Subject, model_type: str | None = None) -> Written:
     raise _inexact(subject, best)
 
 
-def _off(tried: Written) -> float:
+def _off(tried: WrittenConfig) -> float:
     return sum(tried.lacking.values())
 
 
-def _searches(subject: Subject, model_type: str | None) -> Iterator[Search]:
+def _searches(subject: Subject, model_type: str | None) -> Iterator[ConfigSearch]:
     """The searches to be made: of the class that is named or known, then of those that begin nearest."""
     wanted = Settings(subject.model)
-    known = model_type or preset_types().get(subject.name, "") or _stated(subject.config)
+    known = model_type or preset_types().get(subject.name, "") or _inner_type(subject.config)
     if has_class(known):
         yield from _of(known, subject.model, wanted)
     if model_type is not None:
@@ -58,10 +58,10 @@ def _searches(subject: Subject, model_type: str | None) -> Iterator[Search]:
     yield from ranked[:MOST_SEARCHED]
 
 
-def _of(model_type: str, model: Model, wanted: Settings) -> Iterator[Search]:
+def _of(model_type: str, model: Model, wanted: Settings) -> Iterator[ConfigSearch]:
     family = family_of(model_type)
     if family is not None:
-        yield Search(model_type, family, model, wanted)
+        yield ConfigSearch(model_type, family, model, wanted)
 
 
 def has_class(model_type: str) -> bool:
@@ -69,15 +69,15 @@ def has_class(model_type: str) -> bool:
     return bool(listing().get(model_type, {}).get("classes"))
 
 
-def _stated(config: Any) -> str:
+def _inner_type(config: Any) -> str:
     """The model_type of an imported file's language model."""
     if not isinstance(config, dict):
         return ""
     inner = config.get("text_config")
-    return _stated(inner) if isinstance(inner, dict) else str(config.get("model_type", ""))
+    return _inner_type(inner) if isinstance(inner, dict) else str(config.get("model_type", ""))
 
 
-def _inexact(subject: Subject, best: Written | None) -> ArchError:
+def _inexact(subject: Subject, best: WrittenConfig | None) -> ArchError:
     """The ArchError about a model that no class expresses: the nearest, and what it cannot say."""
     what = f"no config.json was found whose import is {subject.name}"
     if best is None:

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.family import Family, default_words
 from archcli.load.spec.renamed import OUR_WORD
 from archcli.modules import Model
 from archcli.wings.shapes.export import values
 from archcli.wings.shapes.export.reading import Data, WatchedConfig, as_text, missing_key, read_back
-from archcli.wings.shapes.export.settings import Leaves, Settings, runs_alike
+from archcli.wings.shapes.export.settings import Leaves, Settings, runs_alike, unequal
 
 ROUNDS = 6
 """How often all keys are tried: a key may be of use only once another is set."""
@@ -33,7 +33,7 @@ FEW = 3
 SAME = 1e-9
 
 
-class Written(NamedTuple):
+class WrittenConfig(NamedTuple):
     """A config.json, and the settings in which its import differs from the model: none where it is exact."""
 
     data: Data
@@ -45,7 +45,7 @@ class Written(NamedTuple):
         return not self.lacking
 
 
-class Search:
+class ConfigSearch:
     """The search for a file of one model_type."""
 
     def __init__(self, model_type: str, family: Family, model: Model, wanted: Settings) -> None:
@@ -105,7 +105,7 @@ class Search:
                 return
         self.data.pop(key, None)
 
-    def run(self) -> Written | None:
+    def run(self) -> WrittenConfig | None:
         """Try keys until nothing differs, or none helps; None where every file is refused."""
         self._begin()
         for _ in range(ROUNDS):
@@ -121,7 +121,7 @@ class Search:
             self._improve_pairs()
             self._is_exact()
         self._state_objects()
-        return None if self.read is None else Written(self.data, self.lacking)
+        return None if self.read is None else WrittenConfig(self.data, self.lacking)
 
     def _state_objects(self) -> None:
         """State all that is read of an object in the file: not every class has defaults for it."""
@@ -161,9 +161,9 @@ class Search:
     def _only(self, key: str) -> Iterator[Any]:
         """The value of our field for a key, if all such fields of the model have one."""
         name = self._our_word(key)
-        found = {value for path, value in self.all_wanted if path.split(".")[-1] == name and path != "shared"}
-        if name and len(found) == 1:
-            yield found.pop()
+        wanted = {value for path, value in self.all_wanted if name and path.split(".")[-1] == name}
+        if len(wanted) == 1:
+            yield wanted.pop()
 
     def _accepts(self, data: Data) -> bool:
         """Take a file over if it is not refused and fewer settings differ."""
@@ -247,7 +247,7 @@ class Search:
                 numbers = list(map(float, numbers))  # some classes refuse 16 for 16.0
             yield from (None, *numbers) if self._lacks_nothing() else (*numbers, None)
         elif isinstance(value, str) or takes:
-            yield from (*takes, *values.words(key))
+            yield from (*takes, *default_words(key))
         else:
             yield from self._unstated(key)
 
@@ -265,7 +265,7 @@ class Search:
         yield from self._of_layers(key)
         yield from (True, False)
         yield from self._numbers(None)
-        yield from values.words(key)
+        yield from default_words(key)
 
     def _in_object(self, key: str) -> Iterator[Data]:
         """The object of a key with one of the keys that are read of it set."""
@@ -285,9 +285,9 @@ class Search:
 
     def _numbers(self, value: float | None, *, whole: bool = False) -> list[Any]:
         ours = {} if self.read is None else dict(self.read.everywhere())
-        found = values.numbers(value, self.lacking, ours, self.all_wanted)
+        numbers = values.numbers(value, self.lacking, ours, self.all_wanted)
         by_layer = any(share < 1 or path.startswith("layers.") for path, share in self.lacking.items())
-        tried = dict.fromkeys([*found, *(values.places(self.wanted) if by_layer else ())])
+        tried = dict.fromkeys([*numbers, *(values.places(self.wanted) if by_layer else ())])
         return [int(it) if it == int(it) else it for it in tried if not whole or it == int(it)]
 
     def _of_layers(self, key: str) -> Iterator[list[Any]]:
@@ -301,15 +301,10 @@ class Search:
                 moved = self._differing({**self.data, key: [name] * len(layers)})
                 if moved is not None and len(moved[0].stacks.get(path, ())) == len(layers):
                     known[name] = moved[0].stacks[path]
-            if len({id(one) for of in known.values() for one in of}) > 1:
+            if len(known) > 1:
                 yield [_nearest(known, index, layer) for index, layer in enumerate(layers)]
 
 
 def _nearest(known: dict[str, list[Leaves]], index: int, wanted: Leaves) -> str:
     """The word for a layer with which the fewest of its settings differ."""
-
-    def unlike(name: str) -> int:
-        ours = known[name][index]
-        return sum(ours.get(path) != wanted.get(path) for path in {**ours, **wanted})
-
-    return min(known, key=unlike)
+    return min(known, key=lambda name: len(unequal(known[name][index], wanted)))

@@ -6,15 +6,15 @@ Layers are compared by their place, however their groups are written: two patter
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 from archcli.measure.passes import forward_pass
 from archcli.measure.survey.compare.differences import IDENTITY
-from archcli.modules import Mixer, Model
-from archcli.modules.models.stack import Group, Stack
-from archcli.modules.spec.base import Spec
+from archcli.modules import Model
+from archcli.modules.models.stack import Group, stacks
+from archcli.modules.spec.base import Spec, children
 from archcli.modules.spec.kinds import kind_of
 
 Leaves = dict[str, Any]
@@ -26,6 +26,8 @@ NO_ARCHITECTURE = {
 }
 """Fields of a model that say how it is called, stored or trained, and parts that stand beside it."""
 
+GROUPS = "groups."
+SOME_TOKENS = 8
 LAYERS_WEIGH = 1000.0
 """The weight of a wrong number of layers: without the layers there is nothing to compare."""
 
@@ -35,23 +37,16 @@ class Settings:
 
     def __init__(self, model: Model) -> None:
         """Read them off the model's fields."""
-        self.outside: Leaves = {}
-        self.stacks: dict[str, list[Leaves]] = {}
-        self._d_model = model.d_model
-        self._read(model, "")
-
-    def _read(self, part: Spec, path: str) -> None:
-        self.outside[f"{path}kind"] = _kind(part)
-        for name in part.fields:
-            value = getattr(part, name)
-            if not path and name in NO_ARCHITECTURE:
-                continue
-            if isinstance(value, Stack):
-                self._read(value, f"{path}{name}.")
-            elif name == "groups" and isinstance(part, Stack):
-                self.stacks[path] = [layer for group in value for layer in _layers(group, self._d_model)]
-            else:
-                self.outside.update(_leaves(value, f"{path}{name}"))
+        layered = tuple(f"{prefix}{GROUPS}" for prefix, _ in stacks(model))
+        self.outside: Leaves = {
+            path: value
+            for path, value in _leaves(model, "")
+            if path.split(".")[0] not in NO_ARCHITECTURE and not path.startswith(layered)
+        }
+        self.stacks: dict[str, list[Leaves]] = {
+            prefix: [layer for group in stack.groups for layer in _layers(group, model.d_model)]
+            for prefix, stack in stacks(model)
+        }
 
     @cached_property
     def kinds(self) -> dict[str, list[Leaves]]:
@@ -71,7 +66,7 @@ class Settings:
 
     def differing(self, wanted: Settings) -> Leaves:
         """The share of layers in which a setting differs, by its path; 1 outside of layers."""
-        shares: dict[str, float] = dict.fromkeys(_unequal(self.outside, wanted.outside), 1.0)
+        shares: dict[str, float] = dict.fromkeys(unequal(self.outside, wanted.outside), 1.0)
         for path in {**self.stacks, **wanted.stacks}:
             ours, theirs = self.stacks.get(path, []), wanted.stacks.get(path, [])
             if len(ours) != len(theirs):
@@ -83,16 +78,16 @@ class Settings:
 
 def _differing_layers(ours: list[Leaves], theirs: list[Leaves]) -> Counter[str]:
     """In how many layers each setting differs."""
-    pairs = Counter((id(one), id(another)) for one, another in zip(ours, theirs, strict=False))
     by_id = {id(layer): layer for layer in (*ours, *theirs)}
     counted: Counter[str] = Counter()
-    for (one, another), times in pairs.items():
-        counted.update(dict.fromkeys(_unequal(by_id[one], by_id[another]), times))
+    pairs = Counter(zip(map(id, ours), map(id, theirs), strict=False))
+    for (our_id, their_id), times in pairs.items():
+        counted.update(dict.fromkeys(unequal(by_id[our_id], by_id[their_id]), times))
     return counted
 
 
-def _unequal(ours: Leaves, theirs: Leaves) -> list[str]:
-    """Paths at which one has another value, or none."""
+def unequal(ours: Leaves, theirs: Leaves) -> list[str]:
+    """Paths at which two have different values, or one has none."""
     missing = object()
     return [path for path in {**ours, **theirs} if ours.get(path, missing) != theirs.get(path, missing)]
 
@@ -105,38 +100,28 @@ def _layers(group: Group, d_model: int) -> Iterator[Leaves]:
         yield pattern[index % len(pattern)]
 
 
-def _leaves(value: Any, path: str, d_model: int = 0) -> Iterator[tuple[str, Any]]:
+def _leaves(part: Spec, path: str, d_model: int = 0) -> Iterator[tuple[str, Any]]:
     """(path, value) of all values of a part; a width of heads that is left out is the one that it means."""
-    below: Mapping[str, Any] | None = None
-    if isinstance(value, Spec):
-        below = {"kind": _kind(value), **{name: getattr(value, name) for name in value.fields}}
-        if d_model and isinstance(value, Mixer) and below.get("head_dim", 0) is None:
-            below["head_dim"] = value.facts(d_model).head_dim
-    elif isinstance(value, Mapping):
-        below = value
-    elif isinstance(value, tuple) and any(isinstance(item, Spec) for item in value):
-        below = {str(index): item for index, item in enumerate(value)}
-    if below is None:
-        yield path, value
-        return
-    for name, item in below.items():
-        yield from _leaves(item, f"{path}.{name}" if path else name, d_model)
+    yield f"{path}kind", kind_of(type(part)) or type(part).__name__
+    below = list(children(part))
+    parts = {step.split(".")[0] for step, _ in below}
+    for name in part.fields:
+        value = getattr(part, name)
+        if name == "head_dim" and value is None and d_model and part.value_of("facts"):
+            value = part.value_of("facts")(d_model).head_dim
+        if name not in parts:
+            yield f"{path}{name}", value
+    for step, child in below:
+        yield from _leaves(child, f"{path}{step}.", d_model)
 
 
-def _kind(part: Spec) -> str:
-    return kind_of(type(part)) or type(part).__name__
-
-
-SOME_TOKENS = 8
-
-
-def runs_alike(one: Model, another: Model) -> bool:
+def runs_alike(ours: Model, theirs: Model) -> bool:
     """Whether two models state one architecture: the same operations, with the same constants."""
-    if (one.max_seq_len, one.d_model) != (another.max_seq_len, another.d_model):
+    if (ours.max_seq_len, ours.d_model) != (theirs.max_seq_len, theirs.d_model):
         return False
-    rows = [forward_pass(model, seq_len=SOME_TOKENS).rows for model in (one, another)]
-    told = [
-        [(row.path, repr(row.op), row.inputs, row.outputs, row.times, row.experts) for row in of]
-        for of in rows
+    passes = [forward_pass(model, seq_len=SOME_TOKENS).rows for model in (ours, theirs)]
+    settings = [
+        [(row.path, repr(row.op), row.inputs, row.outputs, row.times, row.experts) for row in rows]
+        for rows in passes
     ]
-    return told[0] == told[1]
+    return settings[0] == settings[1]

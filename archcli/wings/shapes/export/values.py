@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from archcli.load.huggingface.family import CLASS_DEFAULTS
 from archcli.load.huggingface.parts.rope import stated_rope
 from archcli.load.huggingface.registry import listing
 from archcli.wings.shapes.export.settings import Leaves, Settings
@@ -38,14 +35,6 @@ def classes(model_type: str) -> list[str]:
     held = listing().get(model_type, {}).get("classes", [])
     stem = next((name.removesuffix(end) for name in held for end in ENDINGS if name.endswith(end)), "Any")
     return list(dict.fromkeys((*held, *(f"{stem}{end}" for end in ENDINGS))))
-
-
-@cache
-def words(key: str) -> tuple[str, ...]:
-    """What classes of transformers have at a key by default, where it is a word."""
-    known = json.loads(CLASS_DEFAULTS.read_text(encoding="utf-8")).values()
-    stated = (defaults.get(key) for defaults in known if isinstance(defaults, dict))
-    return tuple(dict.fromkeys(word for word in stated if isinstance(word, str)))
 
 
 def numbers(
@@ -107,7 +96,7 @@ def numbered_layers(wanted: Settings) -> Iterator[list[int]]:
 
 def ropes(wanted: Settings) -> list[dict[str, Any]]:
     """The rope parameters of a model's layers in Hugging Face's words; of two kinds also by kind of layer."""
-    stated: list[dict[str, Any]] = []
+    by_layer: list[dict[str, Any]] = []
     for kinds in wanted.kinds.values():
         for layer in kinds:
             for path in (path for path in layer if path.endswith(".theta")):
@@ -115,13 +104,13 @@ def ropes(wanted: Settings) -> list[dict[str, Any]]:
                 fields = {
                     name.removeprefix(start): value for name, value in layer.items() if name.startswith(start)
                 }
-                one = stated_rope(fields)
-                if one and one not in stated:
-                    stated.append(one)
-    first_two = stated[:2]
+                parameters = stated_rope(fields)
+                if parameters and parameters not in by_layer:
+                    by_layer.append(parameters)
+    first_two = by_layer[:2]
     by_kind = [
         dict(zip(("full_attention", "sliding_attention"), order, strict=True))
         for order in (first_two, first_two[::-1])
         if len(order) == len(first_two) > 1
     ]
-    return [*stated, *by_kind]
+    return [*by_layer, *by_kind]

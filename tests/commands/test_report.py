@@ -139,9 +139,9 @@ def test_measured_time_is_of_the_whole_wall_and_says_when_it_is_not_reliable(mon
     shown = {}
     for document in (profile(), profile(reliable=False, warnings=["NOT RELIABLE: a busy machine."])):
         monkeypatch.setattr(content, "_profile", lambda _, it=document: it)
-        timed = content._timed(ReportOptions("gpt2.json"))  # noqa: SLF001
+        timed = content._timed(ReportOptions("gpt2.json"))
         shown[timed["unreliable"]] = timed["measured"]
-        entries = content._measured(ReportOptions("gpt2.json"))  # noqa: SLF001
+        entries = content._measured(ReportOptions("gpt2.json"))
         # 6 of 10 ms, and last what no operation took
         assert [entry["share"] for entry in entries] == [0.6, 0.05, 0.25, 0.1]
     assert [*shown] == ["", "NOT RELIABLE: a busy machine."]

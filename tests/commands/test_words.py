@@ -175,10 +175,10 @@ def alone(argvs, names):
 
 @pytest.mark.long
 def test_no_package_but_yaml_is_needed():
-    """All but sweep and explain, which take numpy and sympy, and bench, which takes a server."""
+    """All but sweep, explain and report, which take numpy and sympy, and bench, which takes a server."""
     asked = [shlex.split(line) for line in ANSWERED if not line.startswith(("sweep", "explain"))]
     first = {argv[0]: argv for argv in asked}
-    assert {*first} | {"sweep", "explain", "bench", *ELSEWHERE} == {*COMMANDS}
+    assert {*first} | {"sweep", "explain", "report", "bench", *ELSEWHERE} == {*COMMANDS}
     asked = [*first.values(), ["params", "gpt2", "--dtype", "fp7"], ["params", "-x"]]
     assert alone(asked, PACKAGES + NUMBERS) == [answer(argv) for argv in asked]
     asked = [["explain", "tiny.yaml", "flops"]]

@@ -6,6 +6,7 @@ console; at the widths of a phone, a tablet and a desktop the page does not scro
 """
 
 import shutil
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -247,8 +248,10 @@ def test_inputs_are_left_out_in_print(browser, pages):
 
 
 def rows(browser):
-    read = "return [...document.querySelectorAll('#fit tbody tr')].map((r) => [...r.cells].map((c) => c.textContent))"
-    return browser.execute_script(read)
+    return browser.execute_script(
+        """return [...document.querySelectorAll('#fit tbody tr')]
+             .map((row) => [...row.cells].map((cell) => cell.textContent))"""
+    )
 
 
 def test_format_engine_device_and_context_are_asked_in_the_page(browser, pages):
@@ -274,17 +277,19 @@ def test_format_engine_device_and_context_are_asked_in_the_page(browser, pages):
 def test_headings_go_down_by_one(browser, pages, models):
     opened(browser, pages(*models))
     levels = browser.execute_script(
-        "return [...document.querySelectorAll('h1, h2, h3, h4')].filter((e) => e.checkVisibility()).map((e) => +e.tagName[1])"
+        """return [...document.querySelectorAll('h1, h2, h3, h4')]
+             .filter((e) => e.checkVisibility()).map((e) => +e.tagName[1])"""
     )
     assert levels[0] == 1
-    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after - before <= 1 for before, after in pairwise(levels))
 
 
 def test_on_a_phone_the_answer_stands_before_the_inputs_and_a_drawing_says_that_it_scrolls(browser, pages):
     screen(browser, 400)
     opened(browser, pages("gpt2"))
     tops = browser.execute_script(
-        "return ['keys', 'inputs', 'drawing'].map((id) => document.getElementById(id).getBoundingClientRect().top)"
+        """return ['keys', 'inputs', 'drawing']
+             .map((id) => document.getElementById(id).getBoundingClientRect().top)"""
     )
     assert tops == sorted(tops)
     assert tops[0] < 450

@@ -11,7 +11,6 @@ from typing import Any
 
 from archcli import __version__
 from archcli.errors import ArchError
-
 from archcli.wings.drawing.api.draw import DrawOptions, drawing_of
 from archcli.wings.drawing.api.reporting.options import ReportOptions
 from archcli.wings.drawing.api.reporting.speeds import KEYS, Step, speeds
@@ -208,7 +207,7 @@ def _measured(options: ReportOptions) -> list[dict[str, Any]]:
 
 
 def _timed(options: ReportOptions) -> dict[str, str]:
-    """What was measured: the whole time of a pass, its phase, tokens and device; and whether it is reliable."""
+    """What was measured: the whole time of a pass, its phase, tokens and device; why it is not reliable."""
     profile = _profile(options)
     if profile is None:
         return {"measured": "", "unreliable": ""}

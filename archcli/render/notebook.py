@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from types import NoneType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote as percent_encoded
 
 from archcli.errors import ArchError, either, install, quote, sanitize
 from archcli.render.grid import Grid, grid
 from archcli.render.plain import closing, opening
+from archcli.render.values import short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,8 +30,11 @@ EXACT = {"Int64": 2**63, "Float64": 2**53}
 """The number up to which a dtype holds every whole number."""
 
 
-def frame(report: Report, title: str | None = None) -> pd.DataFrame:
-    """The rows of a report, or the records of a table, as a DataFrame; ArchError without pandas."""
+def frame(report: Report, title: str | int | None = None) -> pd.DataFrame:
+    """The rows of a report, or the records of a table by title or place, as a DataFrame.
+
+    Raises ArchError without pandas.
+    """
     try:
         import pandas as pd
     except ModuleNotFoundError:
@@ -41,8 +46,12 @@ def frame(report: Report, title: str | None = None) -> pd.DataFrame:
     return pd.DataFrame({key: pd.Series(values, dtype=_dtype(values)) for key, values in columns.items()})
 
 
-def _records(report: Report, title: str) -> Sequence[Mapping[str, Any]]:
-    """The records of the table with a title. Raises ArchError where there is none."""
+def _records(report: Report, title: str | int) -> Sequence[Mapping[str, Any]]:
+    """The records of the table with a title, or at a place from 0. Raises ArchError where there is none."""
+    if type(title) is int:
+        if not 0 <= title < len(report.tables):
+            raise ArchError(f"no table {title}", f"there are {len(report.tables)}, counted from 0")
+        return report.tables[title].records
     tables = {table.title: table.records for table in report.tables}
     if title not in tables:
         named = [name for name in tables if name]
@@ -76,6 +85,8 @@ def html(report: Report) -> str:
 
 
 def _drawn(table: Grid) -> str:
+    if not table.rows and not table.footer:
+        return f"<p>{escape(': '.join(filter(None, (table.title, 'nothing found'))))}</p>"
     lines = [f"<caption>{escape(table.title)}</caption>"] if table.title else []
     lines += [f"<thead>{_row('th', table.heads, table.numeric)}</thead>"] if any(table.heads) else []
     lines += ["<tbody>", *(_row("td", row, table.numeric) for row in table.rows), "</tbody>"]
@@ -90,6 +101,58 @@ def _row(tag: str, cells: tuple[str, ...], numeric: tuple[bool, ...]) -> str:
 
 def _cell(tag: str, text: str, flush_right: bool) -> str:
     return f'<{tag} style="{NUMERIC if flush_right else WORDS}">{escape(text)}</{tag}>'
+
+
+def model_lines(model: Any) -> list[str]:
+    """A model in five lines: what it is, its sizes, its attention, its networks, what it takes."""
+    from archcli.measure.survey.columns import describe  # of a model alone
+
+    it = describe(model.name, model)
+    origin = ", ".join(str(fact) for fact in (it["kind"], it["released"], it["source"]) if fact)
+    sizes = (
+        f"layers: {it['stacks']}",
+        _fact("d_model", it["d_model"]),
+        _fact("vocabulary", it["vocab_size"]),
+    )
+    heads = (_fact("", it["n_heads"], "query heads"), _fact("", it["n_kv_heads"], "KV heads"))
+    experts = _fact("", it["n_experts"], f"experts, {it['top_k']} a token")
+    active = "" if it["active_params"] == it["params"] else f"{short(it['active_params'], 'count')} active"
+    cache = _fact("", it["kv_bytes_per_token"] or None, "bytes of cache a token in bf16")
+    groups = (
+        (*sizes, _fact("context", it["max_seq_len"])),
+        (it["attention"], *heads, _fact("positions", it["position"]), it["norm"]),
+        (it["ffn"], it["activation"], _fact("d_ff", it["d_ff"]), experts),
+        (f"{it['params']:,} parameters", short(it["params"], "count"), active, cache),
+    )
+    lines = (", ".join(fact for fact in facts if fact) for facts in groups)
+    return [f"{it['name']}: {origin}", *(f"  {line}" for line in lines if line)]
+
+
+def _fact(name: str, value: Any, unit: str = "") -> str:
+    """`d_model 4,096` or `32 query heads`; empty for a value that is not there."""
+    if value is None:
+        return ""
+    number = f"{value:,}" if type(value) is int else str(value)
+    return " ".join(filter(None, (name, number, unit)))
+
+
+def model_html(model: Any) -> str:
+    """A model in five lines, as a notebook draws it."""
+    first, *lines = map(escape, map(sanitize, model_lines(model)))
+    return "<br>\n".join([f"<div><strong>{first}</strong>", *lines]) + "</div>\n"
+
+
+SCHEMES = """<style>
+.archcli-picture { color-scheme: light; max-width: 100%; height: auto }
+:is([data-jp-theme-light="false"], .vscode-dark, html[theme="dark"]) .archcli-picture { color-scheme: dark }
+</style>"""
+"""A picture is as wide as the output, and dark where the notebook is: JupyterLab, VS Code, Colab say so."""
+
+
+def picture_html(svg: str, alt: str) -> str:
+    """A drawing as a notebook shows it. An image takes its scheme from the page, and shares no styles."""
+    address = f"data:image/svg+xml,{percent_encoded(svg)}"
+    return f'{SCHEMES}\n<img class="archcli-picture" src="{address}" alt="{escape(sanitize(alt))}">\n'
 
 
 def latex(report: Report) -> str:

@@ -23,7 +23,7 @@ TOTALS = {
     *STEP,
     *("fits", "verdict", "sure_context", "engine", "memory_bytes", "better", "smaller"),
     *("other_engine", "change"),
-    *("speed_at", "plan", "devices"),
+    *("speed_at", "speed_source", "plan", "devices"),
 }
 OF_A_MODEL = {"model", "format", "fits", "verdict", "context", "peak_bytes", "tokens_per_s"}
 REAL_FILES = Path(__file__).parents[1] / "load" / "huggingface" / "real_files"

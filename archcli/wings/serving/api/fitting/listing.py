@@ -87,7 +87,7 @@ class ListedRow(Mapping[str, Any]):
 def fit_all(
     entries: Sequence[Entry], question: ListQuestion, inputs: Record, tick: Tick, *, verbose: bool
 ) -> Report:
-    """The report on all entries, at an interrupt on those before; `tick(name, i, n)` is called before each."""
+    """The report on all entries; an interrupt ends it early. `tick(name, i, n)` is called before each."""
     rows, problems, n_entries = list[ListedRow](), list[str](), len(entries)
     try:
         for i, entry in enumerate(entries):
@@ -108,7 +108,12 @@ def fit_all(
         model={},
         inputs=inputs,
         convention=CONVENTION if fitting else "",
-        totals={"fitting": len(fitting), "asked": len(entries), "left": left, "device": question.device},
+        totals={
+            "fitting": len(fitting),
+            "asked": len(entries),
+            "device": question.device,
+            **({"left": left} if left else {}),
+        },
         rows=rows,
         headline=_headline(fitting, entries, question),
         tables=(Table("what fits", columns, shown),) if shown else (),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from types import NoneType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote as percent_encoded
 
 from archcli.errors import ArchError, either, install, quote, sanitize
 from archcli.render.grid import Grid, grid
 from archcli.render.plain import closing, opening
-from archcli.render.values import short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,14 +47,15 @@ def frame(report: Report, title: str | int | None = None) -> pd.DataFrame:
 
 def _records(report: Report, title: str | int) -> Sequence[Mapping[str, Any]]:
     """The records of the table with a title, or at a place from 0. Raises ArchError where there is none."""
-    if type(title) is int:
-        if not 0 <= title < len(report.tables):
-            raise ArchError(f"no table {title}", f"there are {len(report.tables)}, counted from 0")
-        return report.tables[title].records
+    numbered = dict[str | int, Sequence[Mapping[str, Any]]](enumerate(it.records for it in report.tables))
+    if title in numbered:
+        return numbered[title]
     tables = {table.title: table.records for table in report.tables}
     if title not in tables:
         named = [name for name in tables if name]
-        raise ArchError(f"no table {quote(title)}", f"it has {either(named)}" if named else "leave it out")
+        raise ArchError(
+            f"no table {quote(str(title))}", f"it has {either(named)}" if named else "leave it out"
+        )
     return tables[title]
 
 
@@ -103,42 +103,9 @@ def _cell(tag: str, text: str, flush_right: bool) -> str:
     return f'<{tag} style="{NUMERIC if flush_right else WORDS}">{escape(text)}</{tag}>'
 
 
-def model_lines(model: Any) -> list[str]:
-    """A model in five lines: what it is, its sizes, its attention, its networks, what it takes."""
-    from archcli.measure.survey.columns import describe  # of a model alone
-
-    it = describe(model.name, model)
-    origin = ", ".join(str(fact) for fact in (it["kind"], it["released"], it["source"]) if fact)
-    sizes = (
-        f"layers: {it['stacks']}",
-        _fact("d_model", it["d_model"]),
-        _fact("vocabulary", it["vocab_size"]),
-    )
-    heads = (_fact("", it["n_heads"], "query heads"), _fact("", it["n_kv_heads"], "KV heads"))
-    experts = _fact("", it["n_experts"], f"experts, {it['top_k']} a token")
-    active = "" if it["active_params"] == it["params"] else f"{short(it['active_params'], 'count')} active"
-    cache = _fact("", it["kv_bytes_per_token"] or None, "bytes of cache a token in bf16")
-    groups = (
-        (*sizes, _fact("context", it["max_seq_len"])),
-        (it["attention"], *heads, _fact("positions", it["position"]), it["norm"]),
-        (it["ffn"], it["activation"], _fact("d_ff", it["d_ff"]), experts),
-        (f"{it['params']:,} parameters", short(it["params"], "count"), active, cache),
-    )
-    lines = (", ".join(fact for fact in facts if fact) for facts in groups)
-    return [f"{it['name']}: {origin}", *(f"  {line}" for line in lines if line)]
-
-
-def _fact(name: str, value: Any, unit: str = "") -> str:
-    """`d_model 4,096` or `32 query heads`; empty for a value that is not there."""
-    if value is None:
-        return ""
-    number = f"{value:,}" if type(value) is int else str(value)
-    return " ".join(filter(None, (name, number, unit)))
-
-
-def model_html(model: Any) -> str:
-    """A model in five lines, as a notebook draws it."""
-    first, *lines = map(escape, map(sanitize, model_lines(model)))
+def lines_html(texts: Sequence[str]) -> str:
+    """Lines, the first in bold."""
+    first, *lines = map(escape, map(sanitize, texts))
     return "<br>\n".join([f"<div><strong>{first}</strong>", *lines]) + "</div>\n"
 
 
@@ -151,7 +118,7 @@ SCHEMES = """<style>
 
 def picture_html(svg: str, alt: str) -> str:
     """A drawing as a notebook shows it. An image takes its scheme from the page, and shares no styles."""
-    address = f"data:image/svg+xml,{percent_encoded(svg)}"
+    address = f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
     return f'{SCHEMES}\n<img class="archcli-picture" src="{address}" alt="{escape(sanitize(alt))}">\n'
 
 

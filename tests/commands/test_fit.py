@@ -383,25 +383,3 @@ def test_the_rate_of_several_sequences_is_that_of_all_and_of_each(cli):
     rate, each = re.search(r"; ([\d,]+) tokens/s \(.*\) of all, ([\d.]+) each$", line).groups()
     assert float(each) == pytest.approx(float(rate.replace(",", "")) / 16, rel=0.005)
     assert " of all" not in cli("fit", "llama-3.1-8b", "h100-sxm").out.splitlines()[0]
-
-
-def test_an_interrupted_list_shows_those_that_were_asked(cli, monkeypatch):
-    from archcli.wings.serving.api.fitting import listing
-
-    row, seen = listing._row, []
-
-    def interrupted(entry, question):
-        seen.append(entry.name)
-        if len(seen) == 4:
-            raise KeyboardInterrupt
-        return row(entry, question)
-
-    monkeypatch.setattr(listing, "_row", interrupted)
-    done = cli("fit", "--device", "rtx-4090", "--where", "params<3e9", "--json")
-    assert done.code == 130
-    report = json.loads(done.out)
-    assert {row["model"] for row in report["rows"]} == {*seen[:3]}
-    assert (report["totals"]["asked"], len(report["rows"])) == (3, 3)
-    assert report["notes"][0] == f"Interrupted: {report['totals']['left']} more were not asked."
-    seen[:] = ["a", "b", "c"]  # the first is interrupted
-    assert (cli("fit", "--device", "rtx-4090").code, len(seen)) == (130, 4)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from archcli.modules.spec.degrees import Degrees
     from archcli.modules.stored.quantization import Quantization
 
-NOTEBOOK = "archcli.render.notebook"
-"""What draws a model in a notebook: by name, as it counts models and so cannot be imported here."""
+LINES, NOTEBOOK = "archcli.measure.survey.lines", "archcli.render.notebook"
+"""What counts and what draws a model for a notebook: by name, as both read models."""
 M = TypeVar("M", bound="Model")
 ModelLike: TypeAlias = "str | PathLike[str] | Mapping[str, Any] | Model"
 """What stands for an architecture: a path, a name, a mapping as YAML or config.json hold it, a `Model`."""
@@ -92,12 +92,12 @@ class Model(Holder):
 
     def _repr_html_(self) -> str:
         """The model in five lines, as a notebook shows it."""
-        html: str = import_module(NOTEBOOK).model_html(self)
+        html: str = import_module(NOTEBOOK).lines_html(import_module(LINES).model_lines(self))
         return html
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
         """The same as text, which IPython prints; `repr` has every field."""
-        printer.text("\n".join(import_module(NOTEBOOK).model_lines(self)))
+        printer.text("\n".join(import_module(LINES).model_lines(self)))
 
     @property
     def output_head(self) -> Any:

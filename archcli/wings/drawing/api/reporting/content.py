@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from archcli import __version__
 from archcli.errors import ArchError
+from archcli.plugins import imported
 from archcli.wings.drawing.api.draw import DrawOptions, drawing_of
 from archcli.wings.drawing.api.reporting.options import ReportOptions
 from archcli.wings.drawing.api.reporting.speeds import KEYS, Step, speeds
@@ -170,7 +170,8 @@ def too_different(model: ReportedModel) -> str:
 def _origin(models: Sequence[ReportedModel]) -> str:
     """What a review asks of a page: the source of each model, the version of archcli, and the day."""
     sources = [f"{it.subject.source}{_published(it)}" for it in models]
-    return " · ".join([*dict.fromkeys(sources), f"archcli {__version__}", _today()])
+    version = imported("archcli:__version__")  # by name: the package itself stands above all folders
+    return " · ".join([*dict.fromkeys(sources), f"archcli {version}", _today()])
 
 
 def _published(model: ReportedModel) -> str:

@@ -244,6 +244,8 @@ def test_inputs_are_left_out_in_print(browser, pages):
     opened(browser, pages("gpt2"))
     assert not browser.find_element("tag name", "aside").is_displayed()
     assert browser.find_element("id", "keys").is_displayed()
+    adjust = "return getComputedStyle(document.querySelector('.legend i')).printColorAdjust"
+    assert browser.execute_script(adjust) == "exact"
     screen(browser, 800)
 
 

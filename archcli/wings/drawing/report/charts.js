@@ -38,15 +38,16 @@ const even = (most) => {
   const step = [1, 2, 5, 10].find((factor) => factor * ten >= most / 6) * ten;
   return Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step);
 };
-// round numbers of an axis by powers: of ten with 2 and 5 between them, of bytes those of two
+// round numbers of an axis by powers: of bytes those of two, else of ten, with more between them where few would stand
 const byPowers = (least, most, unit) => {
-  const steps = unit === "bytes" ? [1] : [1, 2, 5];
   const base = unit === "bytes" ? 2 : 10;
   const [low, high] = [least, most].map((value) => Math.floor(Math.log(value) / Math.log(base)));
-  const all = Array.from({ length: high - low + 1 }, (_, i) => steps.map((step) => step * base ** (low + i))).flat();
-  const within = all.filter((value) => value >= least && value <= most);
-  const apart = Math.ceil(within.length / 7);
-  return within.filter((_, i) => i % apart === 0);
+  const within = (steps) =>
+    Array.from({ length: high - low + 1 }, (_, i) => steps.map((step) => step * base ** (low + i))).flat().filter((value) => value >= least && value <= most);
+  const finer = unit === "bytes" ? [[1]] : [[1], [1, 2, 5], [1, 1.5, 2, 3, 4, 5, 7]];
+  const ticks = within(finer.find((steps) => within(steps).length >= 4) ?? finer.at(-1));
+  const apart = Math.ceil(ticks.length / 7);
+  return ticks.filter((_, i) => i % apart === 0);
 };
 const three = (value) => (value >= 1000 ? exact(Math.round(value)) : fixed(value, decimals(value)));
 

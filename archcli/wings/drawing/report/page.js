@@ -103,6 +103,9 @@ addEventListener("resize", () => {
 addEventListener("beforeprint", () => {
   for (const folded of document.querySelectorAll("#formulas details")) folded.open = true;
 });
+// several models are a wide drawing, which is printed across a page of its own
+const extent = document.querySelector("#drawing svg").viewBox.baseVal;
+byId("drawing").classList.toggle("across", models.length > 1 && extent.width > extent.height);
 if (matchMedia("(max-width: 999.98px)").matches) byId("inputs").open = false;
 lists("findings").replaceChildren(...findingLists(data));
 lists("formulas").replaceChildren(...formulaLists(data));

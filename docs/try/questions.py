@@ -96,7 +96,7 @@ LABELS = {
 NOT_HERE = (
     (", a YAML file, or local", ""),
     ("; time needs --profile", ""),
-    (", or `gpuhunt`, whose catalogue is on this machine", ""),
+    (": a YAML file, `shipped`, or `gpuhunt`, whose catalogue is on this machine", ": `shipped`"),
 )
 """What the help offers on a command line, and a page cannot do."""
 FILES = {"open", "against", "calibrate", "device-file", "files", "measured", "output", "plot", "profile"}
@@ -148,7 +148,13 @@ def _option(parameter: Any, shown: str, text: str) -> dict[str, Any]:
     name = flag.removeprefix("--") or parameter.name
     choices = CHOICES.search(shown)
     # a drawing by time needs a saved profile, which the page has no field for
-    words = choices[1].split("|") if choices and "|" in choices[1] else shown.split("|") if "|" in shown and not flag else []
+    words = (
+        choices[1].split("|")
+        if choices and "|" in choices[1]
+        else shown.split("|")
+        if "|" in shown and not flag
+        else []
+    )
     bracket = DEFAULT.search(text)
     for offered, instead in NOT_HERE:
         text = text.replace(offered, instead)

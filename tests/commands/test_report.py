@@ -86,7 +86,10 @@ def test_what_if_of_format_engine_and_context_is_what_fit_says(model, device):
             seen.add(None)
             continue
         seen.add(totals["fits"])
-        same = {name: totals[name] for name in ("fits", "verdict", *(("format", "context") * totals["fits"]))}
+        same = {
+            name: totals[name]
+            for name in ("fits", "verdict", *(("format", "context", "speed_at") * totals["fits"]))
+        }
         same |= totals["tokens_per_s"] if totals["fits"] else {}
         same["memory"] = totals["memory_bytes"] * totals["devices"]
         wrong += [] if {name: page[name] for name in same} == same else [(key, page, same)]

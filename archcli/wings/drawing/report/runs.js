@@ -48,7 +48,8 @@ class Runs {
   }
 
   get words() {
-    const [, weights, tokens] = this.choices.map((one) => one.input.value);
-    return `One sequence with ${tokens ? exact(tokens) : "2,048"} tokens in its cache, weights in ${weights || "the largest format that fits"}.`;
+    const weights = this.choices[1].input.value || "the largest format that fits";
+    const lengths = [...new Set(this.rows.filter((row) => row.rate).map((row) => exact(row.speed_at)))];
+    return `One sequence${lengths.length ? ` with ${lengths.join(" or ")} tokens in its cache` : ""}, weights in ${weights}.`;
   }
 }

@@ -23,7 +23,7 @@ FORMATS = ("bf16", "fp8", "q8_0", "q4_k_m", "awq-int4")
 CONTEXTS = (8_192, 32_768, 131_072)
 """What a page answers for each device beside the usual: `fit --engine`, `--dtype` and `--context`."""
 RATES = ("floor", "expected", "low", "high")
-KEYS = ("fits", "verdict", "words", "format", "engine", "context", "memory", "weights", *RATES)
+KEYS = ("fits", "verdict", "words", "format", "engine", "context", "memory", "weights", "speed_at", *RATES)
 """The figures of an answer, in the order of a page's data."""
 Step = Callable[[str], None]
 
@@ -74,7 +74,8 @@ def _answer(question: FitQuestion) -> dict[str, Any]:
             least = formats.least() if question.dtype is None else formats.first
             return {**_device(least), "fits": False, "verdict": "no", "words": "does not fit"}
         figures = {"format": best.format, "context": best.context, "weights": whole_bytes(best.question)}
-        return {**_device(best), "fits": True, "verdict": best.verdict, **figures, **best.tokens_per_s}
+        figures |= {"speed_at": best.speed_at, **best.tokens_per_s}
+        return {**_device(best), "fits": True, "verdict": best.verdict, **figures}
     except UnknownFormError as error:
         return {"words": f"bytes of {error.form} are not known"}
     except ArchError as error:

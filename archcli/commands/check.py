@@ -124,6 +124,10 @@ def _show(
         text = rendered(statistics(report), "plain" if form == "full" else form)
     elif form == "full":
         text = full(report, diagnostics_of(checked), None if output else columns())
+    elif form == "svg":
+        from archcli.render.terminal import picture_of_lines  # of a picture alone
+
+        text = picture_of_lines(report, lambda width: full(report, diagnostics_of(checked), width))
     else:
         text = rendered(report, form)
     write(painted(text) if form in LINES and output is None else text, output)

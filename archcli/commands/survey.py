@@ -10,6 +10,7 @@ from archcli.api.survey import SurveyOptions, described_presets, surveyed
 from archcli.commands.line.options import Form, Json, Output, asking
 from archcli.errors import ArchError
 from archcli.render import show
+from archcli.render.screen import progress
 
 Models = Annotated[
     list[str] | None,
@@ -40,7 +41,8 @@ def run(
     names = list(dict.fromkeys(models or ()))
     if options.no_presets and not names:
         raise ArchError("no model to survey", "name some, or leave --no-presets out")
-    loaded = subjects(names)
-    listed = [*names, *(model.name for model in loaded if model.name_notes)]
-    report = surveyed(loaded, options, described_presets(options, listed))
+    with progress("survey"):
+        loaded = subjects(names)
+        listed = [*names, *(model.name for model in loaded if model.name_notes)]
+        report = surveyed(loaded, options, described_presets(options, listed))
     show(report, form, output, as_json=as_json)

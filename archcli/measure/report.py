@@ -140,9 +140,16 @@ class Report:
     def __repr__(self) -> str:
         return format(self)
 
-    def _repr_html_(self) -> str:
-        """The tables as a notebook draws them."""
-        return format(self, "html")
+    def _repr_html_(self) -> str | None:
+        """The tables as a notebook draws them; None for formulas in LaTeX, which it typesets."""
+        return None if "latex" in self.totals else format(self, "html")
+
+    def _repr_latex_(self) -> str | None:
+        """The formulas of `explain` with `latex`, as a notebook typesets them; None of other answers."""
+        if "latex" not in self.totals:
+            return None
+        text: str = import_module(f"{RENDER}.notebook").latex(self)
+        return "\n".join(line for line in text.splitlines() if not line.startswith("%"))
 
     def to_dict(self) -> dict[str, Any]:
         """The object that the command prints with `--json`: plain dicts, lists, texts and numbers."""
@@ -150,8 +157,8 @@ class Report:
         document: dict[str, Any] = json.loads(format(self, "json"))
         return document
 
-    def to_pandas(self, table: str | None = None) -> pd.DataFrame:
-        """The rows as a DataFrame, or the records of the table with this title (needs pandas).
+    def to_pandas(self, table: str | int | None = None) -> pd.DataFrame:
+        """The rows as a DataFrame, or the records of the table with this title or place (needs pandas).
 
         Whole numbers stay exact. Raises ArchError where pandas is not installed, or no table has the title.
         """

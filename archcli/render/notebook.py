@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from types import NoneType
@@ -28,8 +29,11 @@ EXACT = {"Int64": 2**63, "Float64": 2**53}
 """The number up to which a dtype holds every whole number."""
 
 
-def frame(report: Report, title: str | None = None) -> pd.DataFrame:
-    """The rows of a report, or the records of a table, as a DataFrame; ArchError without pandas."""
+def frame(report: Report, title: str | int | None = None) -> pd.DataFrame:
+    """The rows of a report, or the records of a table by title or place, as a DataFrame.
+
+    Raises ArchError without pandas.
+    """
     try:
         import pandas as pd
     except ModuleNotFoundError:
@@ -41,12 +45,17 @@ def frame(report: Report, title: str | None = None) -> pd.DataFrame:
     return pd.DataFrame({key: pd.Series(values, dtype=_dtype(values)) for key, values in columns.items()})
 
 
-def _records(report: Report, title: str) -> Sequence[Mapping[str, Any]]:
-    """The records of the table with a title. Raises ArchError where there is none."""
+def _records(report: Report, title: str | int) -> Sequence[Mapping[str, Any]]:
+    """The records of the table with a title, or at a place from 0. Raises ArchError where there is none."""
+    numbered = dict[str | int, Sequence[Mapping[str, Any]]](enumerate(it.records for it in report.tables))
+    if title in numbered:
+        return numbered[title]
     tables = {table.title: table.records for table in report.tables}
     if title not in tables:
         named = [name for name in tables if name]
-        raise ArchError(f"no table {quote(title)}", f"it has {either(named)}" if named else "leave it out")
+        raise ArchError(
+            f"no table {quote(str(title))}", f"it has {either(named)}" if named else "leave it out"
+        )
     return tables[title]
 
 
@@ -76,6 +85,8 @@ def html(report: Report) -> str:
 
 
 def _drawn(table: Grid) -> str:
+    if not table.rows and not table.footer:
+        return f"<p>{escape(': '.join(filter(None, (table.title, 'nothing found'))))}</p>"
     lines = [f"<caption>{escape(table.title)}</caption>"] if table.title else []
     lines += [f"<thead>{_row('th', table.heads, table.numeric)}</thead>"] if any(table.heads) else []
     lines += ["<tbody>", *(_row("td", row, table.numeric) for row in table.rows), "</tbody>"]
@@ -90,6 +101,25 @@ def _row(tag: str, cells: tuple[str, ...], numeric: tuple[bool, ...]) -> str:
 
 def _cell(tag: str, text: str, flush_right: bool) -> str:
     return f'<{tag} style="{NUMERIC if flush_right else WORDS}">{escape(text)}</{tag}>'
+
+
+def lines_html(texts: Sequence[str]) -> str:
+    """Lines, the first in bold."""
+    first, *lines = map(escape, map(sanitize, texts))
+    return "<br>\n".join([f"<div><strong>{first}</strong>", *lines]) + "</div>\n"
+
+
+SCHEMES = """<style>
+.archcli-picture { color-scheme: light; max-width: 100%; height: auto }
+:is([data-jp-theme-light="false"], .vscode-dark, html[theme="dark"]) .archcli-picture { color-scheme: dark }
+</style>"""
+"""A picture is as wide as the output, and dark where the notebook is: JupyterLab, VS Code, Colab say so."""
+
+
+def picture_html(svg: str, alt: str) -> str:
+    """A drawing as a notebook shows it. An image takes its scheme from the page, and shares no styles."""
+    address = f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"
+    return f'{SCHEMES}\n<img class="archcli-picture" src="{address}" alt="{escape(sanitize(alt))}">\n'
 
 
 def latex(report: Report) -> str:

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +24,7 @@ from rich.text import Text
 from archcli.errors import sanitize
 from archcli.render.grid import Grid, grid
 from archcli.render.plain import closing, opening
-from archcli.render.screen import SEAMS, cell_width, folded
+from archcli.render.screen import SEAMS, STYLES, cell_width, folded
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report, Table
@@ -91,10 +91,27 @@ def drawn(report: Report, width: int, *, live: bool, fuller: str = "--format pla
 
 def picture(report: Report) -> str:
     """Draw the report as SVG: a terminal as wide as this one, elsewhere of COLUMNS, that shows it."""
+    return _pictured(report, lambda console: _print(report, console, "--format plain shows all"))
+
+
+def picture_of_lines(report: Report, lines: Callable[[int], str]) -> str:
+    """Draw findings as SVG, as the terminal shows them: `lines` are those at a width."""
+
+    def draw(console: Console) -> None:
+        for line in lines(console.width).split("\n"):
+            shown = Text(line)
+            for pattern, style in STYLES:
+                shown.highlight_regex(pattern, style)
+            console.print(shown)
+
+    return _pictured(report, draw)
+
+
+def _pictured(report: Report, draw: Callable[[Console], None]) -> str:
     live = sys.stdout.isatty() or os.environ.get("COLUMNS")
     width = shutil.get_terminal_size().columns if live else PICTURED
     console = Console(file=io.StringIO(), width=width, record=True, highlight=False, emoji=False)
-    _print(report, console, "--format plain shows all")
+    draw(console)
     title = " ".join(filter(None, ["archcli", report.command, sanitize(report.model.get("name", ""))]))
     return console.export_svg(title=title, code_format=WINDOW, unique_id="archcli")
 

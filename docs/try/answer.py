@@ -18,6 +18,11 @@ LATER = {"sympy": "sympy", "mpmath": "sympy"}
 """Packages that the page fetches when they are first imported, and the archive that holds them."""
 
 GARBAGE = 20_000
+LOCAL = {"local", "--device=local"}
+
+
+HERE = "this page does not know your machine: choose a device by its name, or ask archcli on your computer"
+NO_NUMPY = "this page has no numpy: archcli on your computer answers the question"
 
 
 class NeededError(BaseException):
@@ -53,14 +58,23 @@ def answer(argv: list[str], folder: str) -> dict[str, str]:
     return {"kind": kind, "text": text}
 
 
+def of_page(error: ArchError) -> ArchError:
+    """The error with a hint that is right for a page, in which nothing can be installed."""
+    if len(error.problems) != 1 or "pip install" not in error.problems[0].hint:
+        return error
+    return ArchError(error.problems[0].what, NO_NUMPY)
+
+
 def answered(argv: list[str]) -> tuple[str, str]:
     """(kind, text) of the answer. An error that is not archcli's own is one line, never a traceback."""
+    if LOCAL & {*argv}:
+        return "error", complain(ArchError("the device is local", HERE))
     try:
         return "text", ask(argv)
     except NeededError as needed:
         return "needs", str(needed)
     except ArchError as error:
-        return "error", complain(error)
+        return "error", complain(of_page(error))
     except (MemoryError, RecursionError):
         return "lost", "a model that this page cannot hold; archcli on your computer can"
     except BaseException as error:  # noqa: BLE001 - whatever it is, the reader gets a line

@@ -112,6 +112,7 @@ def build(packed: bytes, target: Path) -> None:
         "lock": {"info": info, "packages": {}},
         "archcli": program,
         "later": later,
+        "later_bytes": {name: (target / file).stat().st_size for name, file in later.items()},
         "bytes": sum((target / name).stat().st_size for name in (program, *(runtime + n for n in COUNTED))),
     }
     seal(target, manifest, [*later.values()])

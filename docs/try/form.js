@@ -47,7 +47,8 @@ const field = (option, value, change) => {
   const id = `option-${option.name}`;
   const control = makeControl(option, id, value);
   control.addEventListener("change", () => change(option.name, option.switch ? control.checked : control.value));
-  const label = node("label", { for: id }, option.flag || option.name);
+  const flag = option.flag ? node("code", {}, option.flag) : "";
+  const label = node("label", { for: id }, option.label, " ", flag);
   const help = node("p", { class: "help", id: `${id}-help` }, ...sentence(option.help));
   return node("div", { class: option.switch ? "field switch" : "field" }, label, control, help);
 };

@@ -4,7 +4,7 @@ import { makeTabs, showForm } from "./form.js";
 import { readLocally } from "./headers.js";
 import { node, rendered } from "./markdown.js";
 import { ask, progress, started } from "./python.js";
-import { addressOf, argumentsOf, fileName, LONGEST_LINK, nameOfText, questionOf, shellLine } from "./questions.js";
+import { addressOf, argumentsOf, fileName, isFile, LONGEST_LINK, nameOfText, questionOf, shellLine } from "./questions.js";
 import { busy, byId, complain, copy, say, size, waiting } from "./status.js";
 
 const MOST_SHOWN = 200000;
@@ -15,6 +15,7 @@ const kept = new Map(); // files of this visit, by key
 const visit = Date.now().toString(36);
 const answers = new Map(); // by arguments and file
 let tabs = [];
+let reveals = false; // whether the answer is to come into view on a phone
 let asked = 0; // counts questions: an answer to an older one is dropped
 let running = null; // the AbortController of the question that runs
 let loaded = false;
@@ -56,6 +57,7 @@ const aboutFile = ({ content, size: whole }) => {
 };
 
 const choose = (changes) => {
+  reveals = true;
   Object.assign(question, changes);
   showModel();
   return pose();
@@ -104,6 +106,7 @@ const takeFiles = async (files) => {
 // --- asking
 
 const open = (id) => {
+  reveals = true;
   question.tab = id;
   show();
   return pose();
@@ -151,14 +154,21 @@ const answer = async (tab, mine) => {
   const since = performance.now();
   say(`Asking: ${shellLine(argv)}`);
   const wait = loaded ? waiting() : null; // before, the clock is that of loading
+  const deaf = progress(({ received, total, doing }) => {
+    if (!loaded || mine !== asked) return;
+    if (doing === "loading") wait?.arrived(`${size(received)} of ${size(total)}`);
+    const what = doing === "loading" ? "Loading sympy for formulas, once" : "Starting sympy: the first formula takes some 10 seconds more";
+    if (byId("status").textContent !== what) say(what);
+  });
   const late = setTimeout(() => { byId("stop").hidden = false; }, 1000);
   try {
-    const text = await answerOf(argv, tab.command === "draw" ? [] : ["--format", "md"]);
+    const text = await answerOf(argv, isFile(tab) ? [] : ["--format", "md"]);
     if (mine === asked) showAnswer(tab, argv, text, (performance.now() - since) / 1000);
   } catch (problem) {
     if (mine === asked) showTrouble(problem.name === "AbortError" ? "Stopped. Ask again: archcli starts afresh." : problem.message);
   }
   clearTimeout(late);
+  deaf();
   wait?.end();
   if (mine === asked) {
     byId("stop").hidden = true;
@@ -196,10 +206,13 @@ const showTrouble = (message) => {
 const showAnswer = (tab, argv, text, seconds) => {
   complain("");
   if (tab.command === "draw") showDrawing(text);
+  else if (tab.command === "report") showReport(text);
   else byId("answer").replaceChildren(...rendered(text));
-  byId("json").hidden = tab.command === "draw";
+  byId("json").hidden = isFile(tab);
   byId("json").open = false;
   byId("json-text").textContent = "";
+  if (reveals && matchMedia("(max-width: 640px)").matches) byId("answer").scrollIntoView();
+  reveals = false;
   const title = byId("answer").querySelector("h2")?.textContent ?? tab.title;
   say(`Answered in ${seconds.toFixed(1)} s: ${title}`);
 };
@@ -212,6 +225,15 @@ const showDrawing = (svg) => {
   const scroll = node("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Drawing" }, picture);
   const save = node("a", { href: url, download: `${name.replace(/\.[^.]*$/, "")}.svg` }, "Download the drawing");
   byId("answer").replaceChildren(node("h2", {}, `${name}: drawing`), scroll, node("p", {}, save));
+};
+
+/* A page of one file. It is saved, as this page's policy lets no scripts but its own run. */
+const showReport = (html) => {
+  const name = question.file?.name ?? question.model;
+  const url = URL.createObjectURL(new Blob([html], { type: "text/html" }));
+  const save = node("a", { href: url, download: `${name.replace(/\.[^.]*$/, "")}.html` }, `Download the page (${size(html.length)})`);
+  const what = "One file that calculates: key figures, the drawing, memory, speed, rules and formulas, with a field for every size. It opens without a network.";
+  byId("answer").replaceChildren(node("h2", {}, `${name}: report`), node("p", {}, what), node("p", {}, save));
 };
 
 const showJson = async () => {
@@ -234,6 +256,7 @@ const showJson = async () => {
 // --- the address
 
 const read = async () => {
+  reveals ||= location.hash.length > 1;
   busy(true);
   asked += 1;
   const mine = asked;
@@ -274,6 +297,7 @@ const listen = () => {
   });
   byId("form").addEventListener("submit", (event) => {
     event.preventDefault();
+    reveals = true;
     pose();
   });
   byId("stop").addEventListener("click", () => running?.abort());

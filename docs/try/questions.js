@@ -17,6 +17,9 @@ export const fileName = (name) => {
 };
 export const nameOfText = (text) => (/^\s*\{/.test(text) ? "config.json" : "model.yaml");
 
+/* Whether a tab's answer is a file of its own: a drawing, or a page. */
+export const isFile = (tab) => ["draw", "report"].includes(tab.command);
+
 const options = (tab) => [...tab.first, ...tab.more];
 
 /* The value of an option as it is used: none where the tab does not have such a choice. */
@@ -38,7 +41,7 @@ export const argumentsOf = (tab, question) => {
     else if (value) argv.push(...(option.flag ? spelt(option.flag, value) : [value]));
   }
   for (const change of question.set) argv.push(...spelt("--set", change));
-  if (tab.command === "draw") argv.push("-o", "-");
+  if (isFile(tab)) argv.push("-o", "-");
   return argv;
 };
 

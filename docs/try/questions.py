@@ -34,22 +34,72 @@ class Tab(NamedTuple):
 
 
 TABS = {
+    "fit": Tab("Fit", "fit", ("device", "context", "dtype", "batch-size"), {"device": "h100-sxm"}),
     "size": Tab("Size", "params", ("dtype", "depth")),
-    "work": Tab("FLOPs", "flops", ("phase", "batch-size", "seq-len", "image")),
     "cache": Tab("Cache", "kvcache", ("context", "batch-size", "kv-dtype", "device")),
     "memory": Tab("Memory", "memory", ("phase", "batch-size", "seq-len", "dtype", "device", "fit")),
-    "fit": Tab("Fit", "fit", ("device", "context", "dtype", "batch-size"), {"device": "h100-sxm"}),
     "speed": Tab(
         "Speed",
         "predict",
         ("device", "phase", "batch-size", "seq-len", "dtype", "engine"),
         {"device": "h100-sxm"},
     ),
+    "work": Tab("FLOPs", "flops", ("phase", "batch-size", "seq-len", "image")),
+    "compare": Tab("Compare", "compare", ("with", "context", "seq-len"), {"with": "llama-3.1-8b"}),
     "check": Tab("Check", "check", ("tp", "select", "ignore")),
     "formula": Tab("Formula", "explain", ("quantity", "phase", "seq-len", "context", "steps")),
     "drawing": Tab("Drawing", "draw", ("show",)),
+    "report": Tab("Report", "report", ("device", "title", "note"), {"device": "h100-sxm"}),
 }
-FILES = {"against", "calibrate", "device-file", "files", "measured", "output", "plot", "profile"}
+SECOND = {
+    "name": "with",
+    "flag": "",
+    "label": "Second model",
+    "help": "A preset. `2:n_kv_heads=8` among the changes above is a change of it alone.",
+    "default": "",
+    "choices": [],
+    "list": "presets",
+    "switch": False,
+    "repeats": False,
+}
+"""The field of the second model of `compare`, an argument that no option names."""
+LABELS = {
+    "dtype": "Weights in",
+    "seq-len": "Sequence length",
+    "kv-dtype": "Cache in",
+    "state-dtype": "States in",
+    "tp": "Tensor parallel",
+    "sp": "Sequence parallel",
+    "ep": "Expert parallel",
+    "pp": "Pipeline stages",
+    "cp": "Context parallel",
+    "dp": "Replicas",
+    "zero": "ZeRO",
+    "past": "Tokens in the cache before",
+    "source-len": "Tokens of the encoder",
+    "context": "Tokens in the cache",
+    "fit": "Find what fits",
+    "new": "New tokens",
+    "tokens": "Tokens of the training",
+    "mla": "Latent attention",
+    "scan": "Recurrent layers",
+    "macs": "MACs in place of FLOPs",
+    "ram": "RAM",
+    "ttft": "Time to first token",
+    "tpot": "Time per token",
+    "hit": "Cached share",
+    "show": "Bars show",
+    "grad-accum": "Micro batches per step",
+    "free": "Free memory",
+}
+"""Labels that are not the option's name with a capital letter."""
+NOT_HERE = (
+    (", a YAML file, or local", ""),
+    ("; time needs --profile", ""),
+    (": a YAML file, `shipped`, or `gpuhunt`, whose catalogue is on this machine", ": `shipped`"),
+)
+"""What the help offers on a command line, and a page cannot do."""
+FILES = {"open", "against", "calibrate", "device-file", "files", "measured", "output", "plot", "profile"}
 OF_MODULES = {"allow-uncounted", "by-class", "call", "input", "run-on"}
 OF_MANY_MODELS = {"exit-zero", "min-speed", "sort", "statistics", "strict-files", "where"}
 FORMS = {"format", "json", "set", "severity", "suggest", "symbols", "at"}
@@ -78,7 +128,7 @@ def _tab(tab: Tab) -> dict[str, Any]:
     command = typer.main.get_command(application([tab.command])).commands[tab.command]  # type: ignore[attr-defined]
     context = command.make_context(tab.command, [], resilient_parsing=True)
     entries = [(parameter, help_entry(parameter, context)) for parameter in command.params]
-    options = [_option(parameter, *entry) for parameter, entry in entries if entry]
+    options = [_option(parameter, *entry) for parameter, entry in entries if entry] + [SECOND]
     asked = {option["name"]: option for option in options if option["name"] not in NOT_ASKED and option}
     asked = {name: option for name, option in asked.items() if not name.startswith("model")}
     first = [asked.pop(name) for name in tab.first]
@@ -98,11 +148,20 @@ def _option(parameter: Any, shown: str, text: str) -> dict[str, Any]:
     name = flag.removeprefix("--") or parameter.name
     choices = CHOICES.search(shown)
     # a drawing by time needs a saved profile, which the page has no field for
-    words = choices[1].split("|") if choices else shown.split("|") if "|" in shown and not flag else []
+    words = (
+        choices[1].split("|")
+        if choices and "|" in choices[1]
+        else shown.split("|")
+        if "|" in shown and not flag
+        else []
+    )
     bracket = DEFAULT.search(text)
+    for offered, instead in NOT_HERE:
+        text = text.replace(offered, instead)
     return {
         "name": name,
         "flag": flag,
+        "label": LABELS.get(name, name.replace("-", " ").capitalize()),
         "help": DEFAULT.sub("", text),
         "default": re.sub(r"(^|; )default: ", "", bracket[1]) if bracket else "",
         "choices": [word for word in words if (name, word) != ("show", "time")],

@@ -31,10 +31,11 @@ async function bytes(name) {
 }
 
 /** Bytes of a file that the page does not need at first; kept for the next time. */
-async function later(name) {
+async function later(name, size) {
   const kept = await self.caches?.open(manifest.cache);
   const known = await kept?.match(new URL(name, HERE));
   if (known) return new Uint8Array(await known.arrayBuffer());
+  [received, total] = [0, size];
   const file = await bytes(name);
   await kept?.put(new URL(name, HERE), new Response(file));
   return file;
@@ -66,7 +67,9 @@ async function answered({ argv, files }) {
     const { kind, text } = result.toJs({ dict_converter: Object.fromEntries });
     result.destroy();
     if (kind !== "needs") return { [kind]: text };
-    loaded.python.unpackArchive(await later(manifest.later[text]), "zip", { extractDir: "/archcli" });
+    const packed = await later(manifest.later[text], manifest.later_bytes[text]);
+    tell("starting");
+    loaded.python.unpackArchive(packed, "zip", { extractDir: "/archcli" });
     loaded.python.runPython("import importlib; importlib.invalidate_caches()");
   }
 }

@@ -1,5 +1,6 @@
 """`archcli check` as a linter's user meets it: places, codes, silencing, formats, exit codes."""
 
+import html
 import json
 import re
 import shutil
@@ -323,3 +324,13 @@ def test_a_fix_is_none_where_another_rule_refuses_the_field(cli, d_ff, fix):
     assert [row["fixes"] for row in rows if row["code"] == "HWD001"] == [
         [{"path": "groups.0.layer.ffn.d_ff", "value": 14272}] if fix else []
     ]
+
+
+def test_a_picture_keeps_the_caret_and_the_fix(cli, broken):
+    picture = cli("check", broken, "--format", "svg").out
+    drawn = html.unescape("\n".join(re.findall(r"<text[^>]*>([^<]*)</text>", picture))).replace("\xa0", " ")
+    full = cli("check", broken, "--format", "full").out
+    carets = re.findall(r"\^+", full)
+    assert carets
+    assert re.findall(r"\^+", drawn) == carets
+    assert len(re.findall("= *\n? *help:|help:", drawn)) == full.count("help:") > 0

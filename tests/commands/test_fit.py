@@ -23,7 +23,7 @@ TOTALS = {
     *STEP,
     *("fits", "verdict", "sure_context", "engine", "memory_bytes", "better", "smaller"),
     *("other_engine", "change"),
-    *("speed_at", "plan", "devices"),
+    *("speed_at", "speed_source", "plan", "devices"),
 }
 OF_A_MODEL = {"model", "format", "fits", "verdict", "context", "peak_bytes", "tokens_per_s"}
 REAL_FILES = Path(__file__).parents[1] / "load" / "huggingface" / "real_files"
@@ -296,7 +296,8 @@ def test_an_interrupt_ends_it_quietly():
     time.sleep(1.5)
     os.kill(running.pid, signal.SIGINT)
     out, err = running.communicate(timeout=300)
-    assert (running.returncode, out, err) == (130, "", "")
+    assert (running.returncode, err) == (130, "")
+    assert out == "" or "more were not asked" in out  # before the first was asked, or behind it
 
 
 @pytest.mark.long

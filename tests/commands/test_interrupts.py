@@ -1,5 +1,6 @@
 """Ctrl-C while the program starts, whatever is being imported."""
 
+import json
 import os
 import subprocess
 import sys
@@ -75,3 +76,25 @@ def test_an_interrupt_that_python_would_lose_ends_quietly():
         [sys.executable, "-c", LOST], capture_output=True, text=True, check=False, timeout=300
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_an_interrupted_list_shows_those_that_were_asked(cli, monkeypatch):
+    from archcli.wings.serving.api.fitting import listing
+
+    row, seen = listing._row, []
+
+    def interrupted(entry, question):
+        seen.append(entry.name)
+        if len(seen) == 4:
+            raise KeyboardInterrupt
+        return row(entry, question)
+
+    monkeypatch.setattr(listing, "_row", interrupted)
+    done = cli("fit", "--device", "rtx-4090", "--where", "params<3e9", "--json")
+    assert done.code == 130
+    report = json.loads(done.out)
+    assert {row["model"] for row in report["rows"]} == {*seen[:3]}
+    assert (report["totals"]["asked"], len(report["rows"])) == (3, 3)
+    assert report["notes"][0] == f"Interrupted: {report['totals']['left']} more were not asked."
+    seen[:] = ["a", "b", "c"]  # the first is interrupted
+    assert (cli("fit", "--device", "rtx-4090").code, len(seen)) == (130, 4)

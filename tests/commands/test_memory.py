@@ -187,6 +187,10 @@ def test_the_picture_has_the_device_that_was_asked_for(cli, tmp_path):
     assert cli("memory", "gpt2", "-s", "64", "--memory", "3GB", "--plot", file).code == 0
     assert ">3GB<" in file.read_text()
     assert "h100-sxm" not in file.read_text()
+    # one sequence does not fit into 0.1 GB: the curve goes on, and is no line of two points
+    assert cli("memory", "gpt2", "-s", "64", "--memory", "100MB", "--plot", file).code == 0
+    for batch in (1, 2, 4, 8):
+        assert f"<title>batch size {batch}: " in file.read_text()
     done = cli("memory", "gpt2", "--plot", tmp_path / "memory.txt")
     assert (done.code, "ends in none of .svg" in done.err) == (2, True)
 

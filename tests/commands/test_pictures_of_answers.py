@@ -121,3 +121,13 @@ def test_fonts_are_named_that_a_machine_without_arial_has():
     """A PNG is drawn by a library that takes sans-serif for Arial and leaves out text without a font."""
     families = STYLE.partition("font: 12px ")[2].partition(";")[0]
     assert {'"DejaVu Sans"', '"Liberation Sans"'} <= {*families.split(", ")}
+
+
+def test_marks_are_named_without_the_layer():
+    paths = ("layers.*.ffn.gate_proj + layers.0.ffn.up_proj", "layers.3.attention.q_proj", "lm_head")
+    marks, circles = [{"path": path} for path in paths], [Circle(9.0 * i, 0.0, 1.0) for i in range(3)]
+    assert [names for names, _ in _blobs(marks, circles)] == [
+        ["ffn.gate_proj + ffn.up_proj"],
+        ["attention.q_proj"],
+        ["lm_head"],
+    ]

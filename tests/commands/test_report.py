@@ -6,6 +6,7 @@ import html
 import json
 import re
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -24,6 +25,11 @@ def page(tmp_path_factory):
 
 def data_of(text):
     return json.loads(DATA.search(text)[1])
+
+
+def answer(data, row, key="||"):
+    """An answer of the page for a device: by `engine|format|context`, the usual without a name."""
+    return dict(zip(data["answer"], data["speeds"][row]["answers"][key], strict=True))
 
 
 @pytest.mark.long
@@ -53,8 +59,107 @@ def test_the_page_has_the_figures_of_the_commands(page):
     assert model["values"]["n_layers"] == "12"
     assert {"params", "active", "flops", "decode", "cache bf16", "cache q8_0"} <= model["figures"].keys()
     assert [it["code"] for it in model["findings"]] == [row["code"] for row in archcli.check("gpt2").rows]
-    rate = archcli.fit("gpt2", "h100-sxm").totals["tokens_per_s"]
-    assert data_of(page)["speeds"][0]["rate"] == rate
+    rate, usual = archcli.fit("gpt2", "h100-sxm").totals["tokens_per_s"], answer(data_of(page), 0)
+    assert {name: usual[name] for name in rate} == rate
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("model", "device"),
+    [("llama-3.1-8b", "rtx-4090"), ("mixtral-8x7b", "2xrtx-4090"), ("gpt-oss-20b", "rtx-3060")],
+)
+def test_what_if_of_format_engine_and_context_is_what_fit_says(model, device):
+    data = data_of(archcli.report(model, device=(device,)).html)
+    answers, seen, wrong = data["speeds"][0]["answers"], set(), []
+    for key in Random(model).sample(sorted(answers), 30):  # noqa: S311
+        engine, dtype, context = key.split("|")
+        options = {
+            "engine": engine or None,
+            "dtype": dtype or None,
+            "context": int(context) if context else None,
+        }
+        page = answer(data, 0, key)
+        try:
+            totals = archcli.fit(model, device, **options).totals
+        except ArchError as error:
+            wrong += [] if (page["fits"], page["words"]) == (None, error.problems[0].what) else [(key, page)]
+            seen.add(None)
+            continue
+        seen.add(totals["fits"])
+        same = {
+            name: totals[name]
+            for name in ("fits", "verdict", *(("format", "context", "speed_at") * totals["fits"]))
+        }
+        same |= totals["tokens_per_s"] if totals["fits"] else {}
+        same["memory"] = totals["memory_bytes"] * totals["devices"]
+        wrong += [] if {name: page[name] for name in same} == same else [(key, page, same)]
+    assert wrong == []
+    assert {True, None} <= seen
+
+
+@pytest.mark.long
+def test_the_weights_of_a_row_are_those_of_its_format():
+    data = data_of(archcli.report("llama-3.1-8b", device=("rtx-3060",)).html)
+    usual = answer(data, 0)
+    assert usual["format"] == "q8_0"
+    assert usual["weights"] == archcli.params("llama-3.1-8b", dtype="q8_0").totals["bytes"]
+
+
+@pytest.mark.long
+def test_a_page_says_what_a_review_asks_and_is_the_same_on_the_same_day(monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767225600")
+    asked = {"device": ("h100-sxm",), "title": "Which <GPU>?", "note": "For chat.\nBy March."}
+    pages = [archcli.report("gpt2", **asked).html for _ in range(2)]
+    assert pages[0] == pages[1]
+    data = data_of(pages[0])
+    published = archcli.load("gpt2").source
+    assert data["made"] == f"preset gpt2 ({published}) · archcli {archcli.__version__} · 2026-01-01"
+    assert data["note"] == "For chat.\nBy March."
+    assert "<h1>Which &lt;GPU&gt;?</h1>" in pages[0]
+
+
+@pytest.mark.long
+def test_a_date_that_is_none_is_an_error(cli, tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "soon")
+    done = cli("report", "gpt2", "--device", "h100-sxm", "-o", tmp_path / "x.html")
+    assert done.code == 2
+    assert "SOURCE_DATE_EPOCH is 'soon'" in done.err
+
+
+def profile(**totals):
+    """The smallest that the page reads of a profile: 10 ms, of which 6 are of products."""
+    shares = {"contraction": 0.6, "elementwise": 0.05, "framework": 0.1, "unattributed": 0.25}
+    by_class = {name: {"time_share": share} for name, share in shares.items()}
+    inputs = {"phase": "forward", "batch_size": 1, "seq_len": 32, "past": 0, "dtype": "fp32", "device": "cpu"}
+    known = {"wall_s": 0.01, "by_class": by_class, "machine": {"CPU": "2 x Abacus"}, "reliable": True}
+    return {"inputs": inputs, "totals": {**known, "warnings": [], **totals}}
+
+
+def test_measured_time_is_of_the_whole_wall_and_says_when_it_is_not_reliable(monkeypatch):
+    from archcli.wings.drawing.api.reporting import content
+    from archcli.wings.drawing.api.reporting.options import ReportOptions
+
+    shown = {}
+    for document in (profile(), profile(reliable=False, warnings=["NOT RELIABLE: a busy machine."])):
+        monkeypatch.setattr(content, "_profile", lambda _, it=document: it)
+        timed = content._timed(ReportOptions("gpt2.json"))
+        shown[timed["unreliable"]] = timed["measured"]
+        entries = content._measured(ReportOptions("gpt2.json"))
+        # 6 of 10 ms, and last what no operation took
+        assert [entry["share"] for entry in entries] == [0.6, 0.05, 0.25, 0.1]
+    assert [*shown] == ["", "NOT RELIABLE: a busy machine."]
+    for words in shown.values():
+        assert "10.0 ms a pass, the whole wall time: forward, 1 × 32 tokens, fp32, on cpu 2 x Abacus" in words
+
+
+def test_a_notebook_shows_the_page_in_a_frame(monkeypatch):
+    from archcli.wings.drawing.api.report import ReportPage
+
+    monkeypatch.setattr(ReportPage, "html", '<p title="x">&</p>')
+    frame = re.fullmatch(
+        r'<iframe title="gpt2" style="[^"]*" srcdoc="([^"]*)"></iframe>', archcli.report("gpt2")._repr_html_()
+    )
+    assert html.unescape(frame[1]) == '<p title="x">&</p>'
 
 
 @pytest.mark.long
@@ -82,7 +187,7 @@ def test_an_encoder_has_neither_cache_nor_speed():
 @pytest.mark.long
 def test_models_that_no_single_device_holds_are_asked_of_servers():
     data = data_of(archcli.report("deepseek-v3").html)
-    fits = {row["device"]: row["fits"] for row in data["speeds"]}
+    fits = {row["device"]: answer(data, i)["fits"] for i, row in enumerate(data["speeds"])}
     assert fits == {
         "rtx-4090": False,
         "h100-sxm": False,

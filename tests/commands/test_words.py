@@ -126,7 +126,7 @@ def test_any_text_is_an_answer_or_one_error(text):
 def test_a_default_is_what_reading_it_gives():
     """typer reads the defaults, too; they are taken as they stand without it."""
     read = []
-    for name in {*COMMANDS} - {*ELSEWHERE}:
+    for name in {*COMMANDS} - {*ELSEWHERE, "report"}:  # whose default is a file
         for it in parameters_of(imported(place_of(name))):
             if it.option.reads and it.default is not None:
                 read.append(it.name)
@@ -175,10 +175,10 @@ def alone(argvs, names):
 
 @pytest.mark.long
 def test_no_package_but_yaml_is_needed():
-    """All but sweep and explain, which take numpy and sympy, and bench, which takes a server."""
+    """All but sweep, explain and report, which take numpy and sympy, and bench, which takes a server."""
     asked = [shlex.split(line) for line in ANSWERED if not line.startswith(("sweep", "explain"))]
     first = {argv[0]: argv for argv in asked}
-    assert {*first} | {"sweep", "explain", "bench", *ELSEWHERE} == {*COMMANDS}
+    assert {*first} | {"sweep", "explain", "report", "bench", *ELSEWHERE} == {*COMMANDS}
     asked = [*first.values(), ["params", "gpt2", "--dtype", "fp7"], ["params", "-x"]]
     assert alone(asked, PACKAGES + NUMBERS) == [answer(argv) for argv in asked]
     asked = [["explain", "tiny.yaml", "flops"]]

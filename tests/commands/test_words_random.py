@@ -17,7 +17,9 @@ from printed import caught
 from tiny_model import TINY
 
 SEED, LINES = 31, 300
-ASKED = [name for name in COMMANDS if name not in {*ELSEWHERE, "families", "schema", "list", "survey"}]
+ASKED = [
+    name for name in COMMANDS if name not in {*ELSEWHERE, "families", "schema", "list", "survey", "report"}
+]
 """What is answered at once; the others have no options of a kind of their own."""
 LEFT_OUT = {"files", "this", "fit", "curve", "vary", "measured", "write_yaml"}
 """Options that look at this machine, take seconds, or write files."""

@@ -2,8 +2,10 @@
 
 import copy
 import pickle
+import re
 import subprocess
 import sys
+from base64 import b64decode
 from html.parser import HTMLParser
 from threading import Thread
 
@@ -149,3 +151,54 @@ def test_whole_numbers_in_a_frame_are_never_rounded():
     rows = [{"missing": 2**53 + 1, "large": 1, "mixed": 2**60 + 1}, {"large": 10**30, "mixed": 0.5}]
     frame = archcli.Report("x", {}, {}, "", {}, rows).to_pandas()
     assert (frame.missing[0], frame.large[1], frame.mixed[0]) == (2**53 + 1, 10**30, 2**60 + 1)
+
+
+@pytest.mark.parametrize("name", ["llama-3.1-8b", "deepseek-v3", "mamba-130m", "whisper-large-v3"])
+def test_a_model_is_five_lines_of_its_own_figures(name):
+    model = archcli.load(name)
+    shown = re.sub(r"<[^>]+>", "", model._repr_html_())
+    assert len(shown.strip().splitlines()) <= 5
+    assert f"{archcli.params(model).totals['params']:,} parameters" in shown
+    assert f"d_model {model.d_model:,}" in shown
+    per_token = archcli.kvcache(model).totals["bytes_per_token"]
+    assert (f"{per_token:,} bytes of cache a token" in shown) == bool(per_token)
+
+
+def test_a_model_of_a_hostile_name_is_no_markup():
+    shown = archcli.load("gpt2").replace(name=HOSTILE)._repr_html_()
+    assert "<script>" not in shown
+    assert "\x1b" not in shown
+
+
+def test_nothing_found_is_said():
+    html = archcli.check("llama-3.1-8b")._repr_html_()
+    assert "<p>nothing found</p>" in html
+    assert "<thead>" not in html
+
+
+def test_formulas_are_typeset_where_they_are_asked_for_in_latex():
+    plain, typeset = archcli.explain("gpt2"), archcli.explain("gpt2", latex=True)
+    assert plain._repr_latex_() is None
+    assert plain._repr_html_()
+    assert typeset._repr_html_() is None  # of both a notebook would draw the tables
+    text = typeset._repr_latex_()
+    assert "%" not in text
+    assert text.strip().startswith(r"\begin{align*}")
+    assert text.strip().endswith(r"\end{align*}")
+    assert archcli.params("gpt2")._repr_latex_() is None
+
+
+def test_every_table_is_a_frame(report):
+    pytest.importorskip("pandas")
+    for place, table in enumerate(report.tables):
+        assert len(report.to_pandas(place)) == len(table.records)
+    with pytest.raises(archcli.ArchError, match="no table"):
+        report.to_pandas(99)
+
+
+def test_a_drawing_is_an_image_that_fits():
+    drawing = archcli.draw("gpt2")
+    html = drawing._repr_html_()
+    address = re.search(r'src="data:image/svg\+xml;base64,([^"]*)" alt="Drawing of gpt2">', html)
+    assert b64decode(address[1]).decode() == drawing.svg()
+    assert "max-width: 100%" in html

@@ -58,3 +58,16 @@ def test_more_than_the_page_holds_is_a_line(tmp_path, error):
 def test_an_error_of_another_kind_is_a_line(tmp_path):
     kind, text = answered(tmp_path, ["params", "gpt2"], RAISES.format("KeyError('a\\nb')"))
     assert (kind, text) == ("error", "archcli failed inside: KeyError: 'a\\nb'; please report it")
+
+
+@pytest.mark.sample(1, whole=True)
+@pytest.mark.parametrize("argv", [["fit", "gpt2", "--device", "local"], ["fit", "gpt2", "--device=local"]])
+def test_this_device_is_refused_with_what_can_be_asked(tmp_path, argv):
+    kind, text = answered(tmp_path, argv)
+    assert (kind, "choose a device by its name" in text) == ("error", True)
+
+
+def test_no_refusal_says_to_install_what_a_page_cannot(tmp_path):
+    first = "sys.modules['numpy'] = None"
+    kind, text = answered(tmp_path, ["sweep", "gpt2", "--vary", "d_ff=1024..4096:1024"], first)
+    assert (kind, "numpy" in text, "pip" in text) == ("error", True, False)

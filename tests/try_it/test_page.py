@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from selenium.webdriver.common.by import By
 
-from driving import FETCHED, Question, address, lines_of, place, pose, program, settle, shown
+from driving import FETCHED, Question, address, go, lines_of, place, pose, program, screen, settle, shown
 from gguf_files.file import gguf
 from gguf_files.tiny import LLAMA as GGUF_LLAMA
 from gguf_files.tiny import TENSORS as GGUF_TENSORS
@@ -31,11 +31,11 @@ DROPPED = {
     "an encoder": "bert-base-uncased.json",
 }
 MODELS = [*PRESETS, *DROPPED, "a YAML of its own", "a GGUF file"]
-TABS = ("size", "work", "cache", "memory", "fit", "speed", "check", "formula", "drawing")
+TABS = ("fit", "size", "cache", "memory", "speed", "work", "compare", "check", "formula", "drawing")
 COMMANDS = dict(
     zip(
         TABS,
-        ("params", "flops", "kvcache", "memory", "fit", "predict", "check", "explain", "draw"),
+        ("fit", "params", "kvcache", "memory", "predict", "flops", "compare", "check", "explain", "draw"),
         strict=True,
     )
 )
@@ -91,6 +91,8 @@ def questions(options):
             values = formula(draw, asked)
         elif tab in {"fit", "speed"}:
             values = {"device": "h100-sxm"} | values
+        elif tab == "compare":
+            values = {"with": draw.choice(sorted(PRESETS.values()))} | values
         yield Question(PRESETS.get(model, ""), tab, values, None if model in PRESETS else file_of(model))
 
 
@@ -115,7 +117,7 @@ def options(folder):
 def spelt(question):
     """The words of a question's options."""
     for name, value in question.values.items():
-        yield from () if name == "quantity" else (f"--{name}",)
+        yield from () if name in {"quantity", "with"} else (f"--{name}",)
         yield from () if value is True else (value,)
 
 
@@ -138,6 +140,44 @@ def difference(question, browser, folder, refused):
     expected = lines_of(done.out)
     found = [line if isinstance(line, list) else line.replace("`", "") for line in page["lines"]]
     return None if found == expected else (page["command"], page["trouble"], found, expected)
+
+
+def test_it_opens_on_what_people_ask(ready):
+    go(ready, "")
+    assert shown(ready)["command"] == "archcli fit gpt2 --device h100-sxm"
+    tabs = ready.execute_script(
+        "return [...document.querySelectorAll('[role=tab]')].map((it) => it.dataset.tab)"
+    )
+    assert tabs == [*TABS, "report"]
+
+
+def test_a_report_of_the_page_is_that_of_the_command(ready, tmp_path):
+    pose(ready, Question("gpt2", "report", {"device": "rtx-4090", "title": "For <b>chat</b>"}))
+    page = shown(ready)
+    done = program(shlex.split(page["command"])[1:], tmp_path)
+    assert "--title 'For <b>chat</b>'" in page["command"]
+    assert ready.execute_async_script(DRAWING) == done.out
+    saved = ready.find_element(By.CSS_SELECTOR, "#answer a")
+    assert saved.get_attribute("download") == "gpt2.html"
+
+
+def test_labels_are_words_and_no_help_offers_what_a_page_cannot_do(folder):
+    tabs = json.loads((folder / "try" / "questions.json").read_text())["tabs"]
+    options = [option for tab in tabs for option in (*tab["first"], *tab["more"])]
+    assert [it["name"] for it in options if not it["label"][0].isalnum() or "-" in it["label"]] == []
+    words = ("YAML file", "local", "--profile", "this machine")
+    assert [it["help"] for it in options if any(word in it["help"] for word in words)] == []
+
+
+def test_on_a_phone_the_answer_comes_into_view(ready):
+    screen(ready, 400, "light")
+    pose(ready, Question("llama-3.1-8b", "fit", {"device": "rtx-4090"}))
+    ready.execute_script("scrollTo(0, 0); document.getElementById('form').requestSubmit()")
+    ready.execute_async_script("setTimeout(arguments[0], 100)")
+    settle(ready)
+    top = ready.execute_script("return document.getElementById('answer').getBoundingClientRect().top")
+    assert 0 <= top < 400
+    screen(ready, 1400, "light")
 
 
 DRAWING = "window.made.text().then(arguments[0])"

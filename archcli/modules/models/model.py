@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, TypeVar
 
 from archcli.arith import Number, is_whole
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from archcli.modules.spec.degrees import Degrees
     from archcli.modules.stored.quantization import Quantization
 
+LINES, NOTEBOOK = "archcli.measure.survey.lines", "archcli.render.notebook"
+"""What counts and what draws a model for a notebook: by name, as both read models."""
 M = TypeVar("M", bound="Model")
 ModelLike: TypeAlias = "str | PathLike[str] | Mapping[str, Any] | Model"
 """What stands for an architecture: a path, a name, a mapping as YAML or config.json hold it, a `Model`."""
@@ -86,6 +89,15 @@ class Model(Holder):
     """Whether it generates token by token, and so has a cache to fill."""
     degrees: ClassVar[Degrees | None] = None
     """How many ranks share the model, where it is one rank's share."""
+
+    def _repr_html_(self) -> str:
+        """The model in five lines, as a notebook shows it."""
+        html: str = import_module(NOTEBOOK).lines_html(import_module(LINES).model_lines(self))
+        return html
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """The same as text, which IPython prints; `repr` has every field."""
+        printer.text("\n".join(import_module(LINES).model_lines(self)))
 
     @property
     def output_head(self) -> Any:

@@ -6,6 +6,7 @@ console; at the widths of a phone, a tablet and a desktop the page does not scro
 """
 
 import shutil
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -218,7 +219,7 @@ def test_figures_follow_what_is_typed_and_the_address_keeps_it(browser, pages):
     [
         ("d_ff", "many", "a whole number, at least 1"),
         ("context", "-3", "a whole number, at least 2"),
-        ("n_heads", "7", "remainder(d_model, n_heads) must be 0"),
+        ("n_heads", "7", "n_heads 7 does not divide d_model 768"),
     ],
 )
 def test_what_is_no_model_is_marked_and_the_figures_stay(browser, pages, name, text, note):
@@ -243,7 +244,77 @@ def test_inputs_are_left_out_in_print(browser, pages):
     opened(browser, pages("gpt2"))
     assert not browser.find_element("tag name", "aside").is_displayed()
     assert browser.find_element("id", "keys").is_displayed()
+    adjust = "return getComputedStyle(document.querySelector('.legend i')).printColorAdjust"
+    assert browser.execute_script(adjust) == "exact"
     screen(browser, 800)
+
+
+def rows(browser):
+    return browser.execute_script(
+        """return [...document.querySelectorAll('#fit tbody tr')]
+             .map((row) => [...row.cells].map((cell) => cell.textContent))"""
+    )
+
+
+def test_format_engine_device_and_context_are_asked_in_the_page(browser, pages):
+    screen(browser, 1400)
+    opened(browser, pages("llama-3.1-8b"), "weights=q4_k_m&tokens=32768&engine=llamacpp")
+    totals = archcli.fit("llama-3.1-8b", "h100-sxm", dtype="q4_k_m", context=32768, engine="llamacpp").totals
+    weights = archcli.params("llama-3.1-8b", dtype="q4_k_m").totals["bytes"]
+    cache = archcli.kvcache("llama-3.1-8b", context=131_072).totals["bytes"]
+    expected = f"{totals['tokens_per_s']['expected']:.0f}"
+    [row] = rows(browser)
+    # 131,072 tokens are the page's context, which the cache of the last column follows
+    needed = f"{(weights + cache) / 2**30:.1f} GiB"
+    assert row == ["h100-sxm", "llama.cpp", row[2], "q4_k_m", f"{totals['context']:,}", expected, needed]
+    command = "archcli fit llama-3.1-8b --device h100-sxm --engine llamacpp --dtype q4_k_m --context 32768"
+    assert command in browser.find_element("css selector", "#commands pre").text
+    browser.execute_script("location.hash = 'n_kv_heads=4&weights=q4_k_m'")
+    browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    assert rows(browser)[0][-1] == "–"  # bytes of other sizes are known in bf16 alone
+    assert said(browser) == []
+
+
+@pytest.mark.parametrize("models", [("gpt2",), ("gpt2", "llama-3.1-8b")])
+def test_headings_go_down_by_one(browser, pages, models):
+    opened(browser, pages(*models))
+    levels = browser.execute_script(
+        """return [...document.querySelectorAll('h1, h2, h3, h4')]
+             .filter((e) => e.checkVisibility()).map((e) => +e.tagName[1])"""
+    )
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_on_a_phone_the_answer_stands_before_the_inputs_and_a_drawing_says_that_it_scrolls(browser, pages):
+    screen(browser, 400)
+    opened(browser, pages("gpt2"))
+    tops = browser.execute_script(
+        """return ['keys', 'inputs', 'drawing']
+             .map((id) => document.getElementById(id).getBoundingClientRect().top)"""
+    )
+    assert tops == sorted(tops)
+    assert tops[0] < 450
+    scroll = "document.querySelector('#drawing .scroll')"
+    said_so = browser.execute_script(f"return getComputedStyle({scroll}, '::before').content")
+    assert "Scrolls sideways" in said_so
+    screen(browser, 1400)
+    opened(browser, pages("gpt2"))
+    assert browser.execute_script(f"return getComputedStyle({scroll}, '::before').content") == "none"
+
+
+def test_ticks_are_round_and_an_axis_by_powers_says_so(browser, pages):
+    screen(browser, 1400)
+    for models in (("gpt2",), ("gpt2", "llama-3.1-8b")):
+        opened(browser, pages(*models))
+        texts = browser.execute_script(
+            "return [...document.querySelectorAll('#flops text')].map((e) => e.textContent)"
+        )
+        ticks = [float(text.split()[0]) for text in texts if text.endswith("FLOP")]
+        assert len(ticks) >= 3
+        steps = {tick % 1 for tick in ticks} if len(models) == 1 else {f"{tick:e}"[:3] for tick in ticks}
+        assert steps <= ({0.0, 0.5, 0.25} if len(models) == 1 else {"1.0", "2.0", "5.0"})
+        assert any("log ax" in text for text in texts)
 
 
 def test_the_drawing_follows(browser, pages):

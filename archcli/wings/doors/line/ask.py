@@ -36,7 +36,6 @@ ELSEWHERE = {
     "verify": "it builds the model with torch; `params`, `flops` and `memory` count without",
     "summary": "it runs a module with torch; `params` and `flops` count an architecture",
     "plot": "it draws a saved profile into a file; `draw MODEL -o -` gives an architecture as SVG",
-    "report": "it writes a page into a file; `draw MODEL -o -` gives a drawing as SVG",
     "mcp": "it serves an assistant over standard input; any other command answers here",
 }
 """Commands that are asked on a command line alone, with what can be asked instead."""

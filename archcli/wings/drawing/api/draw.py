@@ -112,6 +112,12 @@ class ArchitectureDrawing:
     def _repr_svg_(self) -> str:
         return self.svg()
 
+    def _repr_html_(self) -> str:
+        """The drawing at the width of a notebook's output, in its scheme."""
+        from archcli.render.notebook import picture_html
+
+        return picture_html(self.svg(), f"Drawing of {self.name}")
+
     def __str__(self) -> str:
         """The drawing as text."""
         return self.text()

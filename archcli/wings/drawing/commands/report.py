@@ -11,6 +11,7 @@ from archcli.api.asking.subject import subjects
 from archcli.commands.line.options import Json, asking
 from archcli.commands.line.several import SetOne, assigned, models_argument
 from archcli.commands.line.written import check_apart, say_written
+from archcli.render.screen import progress
 from archcli.render.write import descriptor
 from archcli.wings.drawing.api.draw import check_count
 from archcli.wings.drawing.api.report import report_of
@@ -47,8 +48,10 @@ def run(
     check_apart(output, as_json=as_json)
     check_page(output)
     loaded = subjects(model_args, assigned(overrides or (), len(model_args)))
-    page = report_of([ReportedModel(*pair) for pair in zip(loaded, model_args, strict=True)], options)
-    page.save(output)
+    with progress("report") as tick:
+        reported = [ReportedModel(*pair) for pair in zip(loaded, model_args, strict=True)]
+        page = report_of(reported, options, lambda what: tick(what, 0, 0))
+        page.save(output)
     inputs = {"models": model_args, **asdict(options)}
     notes, names = (*page.left_out, *page.taken), [model.name for model in loaded]
     say_written("report", names, inputs, output, as_json=as_json, notes=notes)

@@ -32,6 +32,25 @@ const foot = (xs, place, left, right, y) => {
   return shapes;
 };
 
+// round numbers from 0: 1, 2 or 5 and zeros apart, four to seven of them
+const even = (most) => {
+  const ten = 10 ** Math.floor(Math.log10(most / 6));
+  const step = [1, 2, 5, 10].find((factor) => factor * ten >= most / 6) * ten;
+  return Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step);
+};
+// round numbers of an axis by powers: of bytes those of two, else of ten, with more between them where few would stand
+const byPowers = (least, most, unit) => {
+  const base = unit === "bytes" ? 2 : 10;
+  const [low, high] = [least, most].map((value) => Math.floor(Math.log(value) / Math.log(base)));
+  const within = (steps) =>
+    Array.from({ length: high - low + 1 }, (_, i) => steps.map((step) => step * base ** (low + i))).flat().filter((value) => value >= least && value <= most);
+  const finer = unit === "bytes" ? [[1]] : [[1], [1, 2, 5], [1, 1.5, 2, 3, 4, 5, 7]];
+  const ticks = within(finer.find((steps) => within(steps).length >= 4) ?? finer.at(-1));
+  const apart = Math.ceil(ticks.length / 7);
+  return ticks.filter((_, i) => i % apart === 0);
+};
+const three = (value) => (value >= 1000 ? exact(Math.round(value)) : fixed(value, decimals(value)));
+
 // a treemap by repeated cuts along the longer side
 const treemap = (width, entries, name) => {
   const height = 230;
@@ -50,12 +69,13 @@ const treemap = (width, entries, name) => {
       shape("g", { class: entry.hue }, titled(`${entry.name}: ${exact(entry.exact)} parameters, ${percent}; a token reads ${exact(entry.exactRead)}`),
         shape("rect", { x: fix(x), y: fix(y), width: fix(iw), height: fix(ih), class: "pale" }),
         shape("rect", { x: fix(x), y: fix(y + ih - read), width: fix(iw), height: fix(read), class: "solid" })));
-    const top = ih - read >= 46 ? y : read >= 46 ? y + ih - read : null;
-    if (top !== null && fits(`${entry.name} ${percent}`, iw - 16)) {
-      const on = ih - read >= 46 ? "" : " on";
-      shapes.push(label(x + 8, top + 20, `${entry.name} ${percent}`, { class: `bold${on}` }));
-      shapes.push(label(x + 8, top + 38, written(entry.exact, "count"), { class: on.trim() }));
-    } else unlabelled.push(`${entry.name} ${fixed((100 * entry.stored) / total, 2)}%`);
+    const lines = [[`${entry.name} ${percent}`, written(entry.exact, "count")], [entry.name, percent], [entry.name]].find((these) => these.every((text) => fits(text, iw - 12)) && Math.max(read, ih - read) >= 10 + 18 * these.length);
+    if (lines) {
+      const room = 10 + 18 * lines.length;
+      const [top, on] = ih - read >= room ? [y, ""] : [y + ih - read, " on"];
+      shapes.push(...lines.map((text, at) => label(x + 8, top + 20 + 18 * at, text, { class: `${at ? "" : "bold"}${on}`.trim() })));
+    }
+    if (!lines || lines.length === 1) unlabelled.push([`${entry.name} ${fixed((100 * entry.stored) / total, 2)}%, ${written(entry.exact, "count")}`, entry.hue]);
     if (w >= h) [x, w] = [x + bw, w - bw];
     else [y, h] = [y + bh, h - bh];
     rest -= entry.stored;
@@ -75,7 +95,7 @@ const areas = (width, xs, ticks, series, name) => {
   const sums = xs.map((_, i) => series.reduce((sum, one) => sum + one.values[i], 0));
   const most = Math.max(...sums);
   const [px, py] = [logarithmic(xs[0], xs.at(-1), left, right), linear(0, most, bottom, top)];
-  const shapes = side([0, 0.25, 0.5, 0.75, 1].map((share) => Math.round(share * most)), py, left, right, "flops");
+  const shapes = side(even(most), py, left, right, "flops");
   let low = xs.map(() => 0);
   for (const one of series) {
     const high = low.map((value, i) => value + one.values[i]);
@@ -84,7 +104,7 @@ const areas = (width, xs, ticks, series, name) => {
     shapes.push(shape("path", { d: `M${[...forth, ...back].join("L")}Z`, class: `${one.hue} ${one.pale ? "pale" : "solid"}` }, titled(one.name)));
     low = high;
   }
-  shapes.push(...foot(ticks, px, left, right, HEIGHT - 20), label(right, HEIGHT - 3, "tokens of the sequence", { class: "soft", "text-anchor": "end" }));
+  shapes.push(...foot(ticks, px, left, right, HEIGHT - 20), label(right, HEIGHT - 3, "tokens, log axis", { class: "soft", "text-anchor": "end" }));
   return chart(width, HEIGHT, name, ...shapes);
 };
 
@@ -95,9 +115,7 @@ const curves = (width, xs, series, unit, name, below) => {
   const all = series.flatMap((one) => one.values).filter((value) => value > 0);
   const [least, most] = [Math.min(...all), Math.max(...all)];
   const [px, py] = [logarithmic(xs[0], xs.at(-1), left, right), logarithmic(least, most === least ? most * 2 : most, bottom, top)];
-  const step = Math.max(1, Math.ceil(Math.log2(most / least) / 5));
-  const base = Math.ceil(Math.log2(least));
-  const ticks = [0, 1, 2, 3, 4, 5].map((i) => 2 ** (base + i * step)).filter((value) => value <= most);
+  const ticks = byPowers(least, most, unit);
   const shapes = side(ticks, py, left, right, unit);
   const ends = apart(series.map((one) => py(Math.max(one.values.at(-1), least)) + 4), 16, bottom + 4);
   series.forEach((one, i) => {
@@ -106,7 +124,7 @@ const curves = (width, xs, series, unit, name, below) => {
     shapes.push(shape("path", { d: `M${path}`, class: `line stroked ${one.hue}${one.thick ? " thick" : ""}` }, titled(one.name)));
     shapes.push(label(right + 6, ends[i], one.name, { class: one.thick ? "bold" : "" }));
   });
-  shapes.push(...foot(xs, px, left, right, HEIGHT - 20), label(right, HEIGHT - 3, below, { class: "soft", "text-anchor": "end" }));
+  shapes.push(...foot(xs, px, left, right, HEIGHT - 20), label(width, HEIGHT - 3, below, { class: "soft", "text-anchor": "end" }));
   return chart(width, HEIGHT, name, ...shapes);
 };
 
@@ -118,7 +136,8 @@ const ranges = (width, rows, name) => {
   const spoken = (row) => {
     if (!row.rate) return row.words;
     const floor = exact(Math.round(row.rate.floor));
-    return row.rate.expected === null ? `no kernels measured: limit ${floor}` : `${row.format}: ${exact(Math.round(row.rate.expected))} of at most ${floor}`;
+    const how = `${row.format}, ${row.engine}: `;
+    return `${how}${row.rate.expected === null ? `no kernels measured, limit ${floor}` : `${exact(Math.round(row.rate.expected))} expected, at most ${floor}`}`;
   };
   // on a phone the words stand below the name
   const step = rows.every((row) => fits(`${row.name}   ${spoken(row)}`, width)) ? 0 : 18;
@@ -136,7 +155,9 @@ const ranges = (width, rows, name) => {
       shape("circle", { cx: fix(place(row.rate.expected)), cy: fix(mid), r: 5, class: "solid" })));
     return told;
   });
-  return chart(width, rows.length * pitch, name, ...shapes);
+  const end = rows.length * pitch;
+  const ticks = even(most).flatMap((value) => [rule(place(value), end, place(value), end + 5, "axis"), label(Math.min(Math.max(place(value), 20), right - 20), end + 18, exact(value), { class: "soft", "text-anchor": "middle" })]);
+  return chart(width, end + 40, name, rule(left, end, right, end, "axis"), ...ticks, label(right, end + 35, "tokens a second", { class: "soft", "text-anchor": "end" }), ...shapes);
 };
 
 // a dot for each preset, the median, and the models of the page
@@ -146,26 +167,26 @@ const strip = (width, entry) => {
   const place = logarithmic(low, high === low ? low * 2 : high, 8, width - 8);
   const sorted = entry.others.map(([, value]) => value).sort((a, b) => a - b);
   const median = sorted.length % 2 ? sorted[(sorted.length - 1) / 2] : (sorted[sorted.length / 2 - 1] + sorted[sorted.length / 2]) / 2;
-  const three = (value) => (value >= 1000 ? written(Math.round(value), "count") : fixed(value, decimals(value)));
+  const short = (value) => (value >= 1000 ? written(Math.round(value), "count") : fixed(value, decimals(value)));
   const shapes = [rule(8, 34, width - 8, 34, "axis")];
-  shapes.push(...entry.others.map(([name, value]) => shape("circle", { cx: fix(place(value)), cy: 34, r: 4, class: "other" }, titled(`${name}: ${three(value)}`))));
+  shapes.push(...entry.others.map(([name, value]) => shape("circle", { cx: fix(place(value)), cy: 34, r: 4, class: "other" }, titled(`${name}: ${short(value)}`))));
   shapes.push(rule(place(median), 24, place(median), 44, "median"));
-  entry.own.forEach(([name, value]) => shapes.push(shape("circle", { cx: fix(place(value)), cy: 34, r: 6, class: "experts solid" }, titled(`${name}: ${three(value)}`))));
+  entry.own.forEach(([name, value]) => shapes.push(shape("circle", { cx: fix(place(value)), cy: 34, r: 6, class: "experts solid" }, titled(`${name}: ${short(value)}`))));
   // several models are named below
-  const own = entry.own.length > 1 ? "" : `${three(entry.own[0][1])}; `;
+  const own = entry.own.length > 1 ? "" : `${short(entry.own[0][1])}; `;
   shapes.push(label(0, 14, entry.name, { class: "bold" }));
-  shapes.push(label(width, 14, `${own}median ${three(median)}`, { class: "soft", "text-anchor": "end" }));
-  shapes.push(label(8, 58, three(low), { class: "soft" }), label(width - 8, 58, three(high), { class: "soft", "text-anchor": "end" }));
+  shapes.push(label(width, 14, `${own}median ${short(median)}`, { class: "soft", "text-anchor": "end" }));
+  shapes.push(label(8, 58, short(low), { class: "soft" }), label(width - 8, 58, short(high), { class: "soft", "text-anchor": "end" }));
   const drawn = chart(width, 66, `${entry.name} among the presets`, ...shapes);
   if (entry.own.length === 1) return [drawn];
-  return [drawn, node("p", { class: "soft" }, entry.own.map(([name, value]) => `${name} ${three(value)}`).join(" · "))];
+  return [drawn, node("p", { class: "soft" }, entry.own.map(([name, value]) => `${name} ${short(value)}`).join(" · "))];
 };
 
 const shares = (width, entries, name) => {
   const shapes = entries.flatMap((entry, i) => {
     const y = i * 36;
     return [label(0, y + 13, entry.name), label(width, y + 13, `${fixed(100 * entry.share, 1)}%`, { class: "soft", "text-anchor": "end" }),
-      shape("rect", { x: 0, y: y + 18, width: fix(Math.max(entry.share, 0) * width), height: 9, class: "attention solid" })];
+      shape("rect", { x: 0, y: y + 18, width: fix(Math.max(entry.share, 0) * width), height: 9, class: `${entry.rest ? "plain" : "attention"} solid` })];
   });
   return chart(width, entries.length * 36, name, ...shapes);
 };

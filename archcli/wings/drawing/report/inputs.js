@@ -60,6 +60,8 @@ class Inputs {
       byId("what-if").append(group);
     }
     this.fields = [...this.pass, ...models.flatMap((model) => model.fields)];
+    this.runs = new Runs(data);
+    this.selects = [[DTYPE, this.dtype], ...this.runs.all.map((one) => [one.key, one.input])];
   }
 
   // the sizes of a model with what the fields say; null where a field holds none
@@ -74,7 +76,7 @@ class Inputs {
   // the question as it stands in the address
   get address() {
     const told = this.fields.filter((field) => field.changed).map((field) => `${field.key}=${field.value}`);
-    if (this.dtype.selectedIndex) told.push(`${DTYPE}=${this.dtype.value}`);
+    for (const [key, select] of this.selects) if (select.selectedIndex > 0) told.push(`${key}=${select.value}`);
     return told.join("&");
   }
 
@@ -85,7 +87,9 @@ class Inputs {
       const number = value === undefined ? null : wholeNumber(value);
       field.write(value === undefined ? field.usual : (number ?? value));
     }
-    this.dtype.selectedIndex = Math.max([...this.dtype.options].findIndex((option) => option.value === asked.get(DTYPE)), 0);
+    for (const [key, select] of this.selects) {
+      select.selectedIndex = Math.max([...select.options].findIndex((option) => option.value === asked.get(key)), 0);
+    }
   }
 
   reset() {

@@ -14,7 +14,8 @@ class ModelFigures {
   // what these sizes do not meet, of what the loader asks for
   unmet(sizes) {
     const s = stepped(this.script, sizes);
-    return this.needs.filter((_, i) => !this.script.needs[i](s));
+    const unmet = this.needs.filter((_, i) => !this.script.needs[i](s));
+    return unmet.map((need) => ({ ...need, text: inWords(need, sizes) }));
   }
 
   // key figures by name; those that the model does not have are null
@@ -30,10 +31,18 @@ class ModelFigures {
   }
 }
 
+// as the commands say it: n_kv_heads 7 does not divide n_heads 32
+const inWords = ({ text, divides }, sizes) => {
+  if (!divides) return text;
+  const [over, under] = divides.map((name) => `${name} ${sizes[name]}`);
+  return `${under} does not divide ${over}`;
+};
+const asSet = (texts) => texts.map((text) => ` --set ${text}`).join("");
+
 // the commands whose figures the page shows, for what the inputs say
 const commandsOf = (model, inputs) => {
   const [context, batch, sequence] = inputs.pass.map((field) => field.value ?? field.usual);
-  const sets = model.overrides(model.fields).map((text) => ` --set ${text}`).join("");
+  const sets = asSet(model.overrides(model.fields));
   const many = batch === 1n ? "" : ` -b ${batch}`;
   const kept = inputs.dtype.selectedIndex ? ` --dtype ${inputs.dtype.value}` : "";
   const named = `${model.asked}${sets}`;
@@ -41,5 +50,5 @@ const commandsOf = (model, inputs) => {
     `archcli kvcache ${named} --context ${context}${many}${kept}`,
     `archcli flops ${named} --phase decode --past ${context - 1n}${many}`,
   ];
-  return [`archcli params ${named}`, `archcli flops ${named} -s ${sequence}${many}`, ...cached, `archcli show ${named}`, `archcli explain ${named}`, `archcli check ${named}`];
+  return [`archcli params ${named}`, `archcli flops ${named} -s ${sequence}${many}`, ...cached, `archcli show ${named}`, `archcli explain ${named}`, `archcli check ${named}`, ...inputs.runs.commands(`${model.asked}${asSet(model.sets)}`)(model.number)];
 };

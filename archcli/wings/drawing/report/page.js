@@ -24,13 +24,14 @@ const SECTIONS = {
   params: (width) => paramCharts(states, width),
   flops: (width) => flopCharts(states, width),
   cache: (width) => cacheCharts(states, width),
-  speed: (width) => speedCharts(data, width),
+  speed: (width) => speedCharts(inputs.runs.rows, width),
   strips: (width) => stripCharts(data, width),
 };
 
 const drawCharts = () => {
   for (const [id, draw] of Object.entries(SECTIONS)) charts(id).replaceChildren(...draw(widthOf(id)));
   if (data.measured.length) charts("measured").replaceChildren(shares(widthOf("measured"), data.measured, "measured time by class"));
+  for (const box of document.querySelectorAll(".scroll, .lists pre")) box.classList.toggle("more", box.scrollWidth > box.clientWidth + 1);
 };
 
 const showCommands = () => {
@@ -38,11 +39,17 @@ const showCommands = () => {
   lists("commands").replaceChildren(...models.map((model) => node("pre", { tabindex: "0" }, commandsOf(model, inputs).join("\n"))));
 };
 
+const showRuns = () => {
+  byId("speed").querySelector(".of-runs").textContent = inputs.runs.words;
+  byId("fit").querySelector(".scroll").replaceChildren(fitTable(inputs.runs.rows, states));
+};
+
 const showFigures = () => {
   const found = models.map(stateOf);
   for (const field of inputs.pass) field.mark("");
   const refused = found.flatMap((state) => state.refused ?? []);
   byId("refusal").hidden = !refused.length;
+  if (refused.length) byId("inputs").open = true;
   byId("refusal").textContent = refused.length ? `The figures stay: ${refused.join("; ")}.` : "";
   byId("reset").disabled = inputs.isUsual;
   if (found.some((state) => state.refused)) return;
@@ -51,7 +58,7 @@ const showFigures = () => {
   for (const note of document.querySelectorAll(".holds")) note.hidden = !altered;
   if (data.redraws) document.querySelector("#drawing .holds").hidden = true;
   byId("keys").replaceChildren(...keyCards(states));
-  byId("fit").querySelector(".scroll").replaceChildren(fitTable(data, states));
+  showRuns();
   drawCharts();
   drawAgain(states);
   showCommands();
@@ -73,10 +80,11 @@ const fromAddress = () => {
 };
 const toAddress = () => {
   const asked = inputs.address;
+  if (location.protocol === "about:") return; // a frame of a notebook has no address
   if (asked !== location.hash.slice(1)) history.pushState(null, "", asked ? `#${asked}` : location.pathname + location.search);
 };
 
-for (const control of [...inputs.fields.map((field) => field.input), inputs.dtype]) {
+for (const control of [...inputs.fields.map((field) => field.input), ...inputs.selects.map(([, select]) => select)]) {
   control.addEventListener("input", showFigures);
   control.addEventListener("change", toAddress);
 }
@@ -95,6 +103,9 @@ addEventListener("resize", () => {
 addEventListener("beforeprint", () => {
   for (const folded of document.querySelectorAll("#formulas details")) folded.open = true;
 });
+// several models are a wide drawing, which is printed across a page of its own
+const extent = document.querySelector("#drawing svg").viewBox.baseVal;
+byId("drawing").classList.toggle("across", models.length > 1 && extent.width > extent.height);
 if (matchMedia("(max-width: 999.98px)").matches) byId("inputs").open = false;
 lists("findings").replaceChildren(...findingLists(data));
 lists("formulas").replaceChildren(...formulaLists(data));
@@ -105,13 +116,36 @@ byId("strips-note").textContent = data.words.strips;
 byId("cache-note").textContent = data.words.cache;
 byId("measured").hidden = !data.measured.length;
 byId("measured-note").textContent = data.words.measured;
+byId("unreliable").textContent = data.words.unreliable;
+byId("unreliable").hidden = !data.words.unreliable;
+byId("made").textContent = data.made;
+byId("note").textContent = data.note;
+byId("note").hidden = !data.note;
 for (const id of ["strips", "speed", "fit"]) byId(id).hidden = !(id === "strips" ? data.strips : data.speeds).length;
 fromAddress();
 if (!states.length) {
   // an address that no model can answer: the figures are the model's, the fields say what is wrong
   states = models.map((model) => ({ model, sizes: usualSizes(model), dtype: data.dtypes[0], now: model.headline(usualSizes(model), data.dtypes[0]), before: model.headline(usualSizes(model), data.dtypes[0]) }));
   byId("keys").replaceChildren(...keyCards(states));
-  byId("fit").querySelector(".scroll").replaceChildren(fitTable(data, states));
+  showRuns();
   drawCharts();
   showCommands();
 }
+// links by script: the address behind # is the question
+byId("contents").append(...[...document.querySelectorAll(".card:not([hidden])")].map((card) => {
+  const link = node("a", { href: `#${card.id}` }, card.querySelector("h2").textContent);
+  card.tabIndex = -1;
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    card.scrollIntoView();
+    card.focus({ preventScroll: true });
+  });
+  return link;
+}));
+byId("copy-link").hidden = location.protocol === "about:";
+byId("copy-link").addEventListener("click", () => {
+  const said = (text) => { byId("copied").textContent = text; };
+  const refused = () => said("The browser does not let the page copy: the address of this window is the link.");
+  if (navigator.clipboard) navigator.clipboard.writeText(location.href).then(() => said("Copied."), refused);
+  else refused();
+});

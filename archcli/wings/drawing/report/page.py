@@ -15,7 +15,7 @@ from typing import Any
 
 from archcli.render.picture.elements import escaped
 
-SCRIPTS = ("bigint", "text", "elements", "charts", "inputs", "models", "redraw", "sections", "page")
+SCRIPTS = ("bigint", "text", "elements", "charts", "runs", "inputs", "models", "redraw", "sections", "page")
 """The scripts of the page, in their order."""
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 BLOCK = re.compile(r"<(style|script)(?: [^>]*)?>(.*?)</\1>", re.DOTALL)

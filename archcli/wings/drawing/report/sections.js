@@ -1,11 +1,13 @@
 // The sections of the page that follow the inputs, each a function of the models' states.
 // A state: {model, sizes, dtype, now, before}; `now` and `before` are key figures, of the inputs and of the model.
+// each with the condition that it holds at
+const sequences = ({ sizes }) => (sizes.batch_size === 1n ? "" : `${exact(sizes.batch_size)} × `);
 const HEADLINE = [
-  ["params", "parameters", "count", ""],
-  ["active", "read per token", "count", ""],
-  ["cache", "cache", "bytes", " bytes"],
-  ["flops", "FLOPs, forward", "flops", ""],
-  ["decode", "FLOPs, a decoded token", "flops", ""],
+  ["params", "parameters", "count", "", () => "stored"],
+  ["active", "active parameters", "count", "", ({ now }) => (now.active === now.params ? "all of them, for a token" : `${fixed(100 * ratio(now.active, now.params), 1)}%, read for a token`)],
+  ["cache", "cache", "bytes", " bytes", (state) => `of ${sequences(state)}${exact(state.sizes.context)} tokens in ${state.dtype}`],
+  ["flops", "FLOPs, forward", "flops", "", (state) => `of ${sequences(state)}${exact(state.sizes.seq_len)} tokens`],
+  ["decode", "FLOPs, a decoded token", "flops", "", (state) => `${sequences(state)}behind ${exact(state.sizes.context - 1n)} tokens`],
 ];
 
 const moved = (now, before) => {
@@ -17,12 +19,12 @@ const moved = (now, before) => {
 
 const keyCards = (states) =>
   states.flatMap((state) => {
-    const cards = HEADLINE.filter(([name]) => state.now[name] !== null).map(([name, title, unit, of]) =>
+    const cards = HEADLINE.filter(([name]) => state.now[name] !== null).map(([name, title, unit, of, condition]) =>
       node("div", { class: "key", "data-figure": name, "data-value": String(state.now[name]) },
         node("span", { class: "soft" }, title), node("b", {}, written(state.now[name], unit)),
-        node("div", { class: "exact" }, `${exact(state.now[name])}${of}`), node("div", { class: "moved" }, moved(state.now[name], state.before[name]))));
+        node("div", { class: "exact" }, `${exact(state.now[name])}${of}`), node("div", { class: "exact" }, condition(state)), node("div", { class: "moved" }, moved(state.now[name], state.before[name]))));
     const keys = node("div", { class: "keys", "data-model": state.model.number }, ...cards);
-    return states.length > 1 ? [node("h3", {}, state.model.name), keys] : [keys];
+    return states.length > 1 ? [node("h2", {}, state.model.name), keys] : [keys];
   });
 
 const ofModel = (states, state) => (states.length > 1 ? [node("h3", {}, state.model.name)] : []);
@@ -36,7 +38,7 @@ const paramCharts = (states, width) =>
     });
     const kept = entries.filter((entry) => entry.stored > 0).sort((a, b) => b.stored - a.stored);
     const [drawn, unlabelled] = treemap(width, kept, state.model.name);
-    return [...ofModel(states, state), drawn, node("p", { class: "soft" }, unlabelled.join(" · "))];
+    return [...ofModel(states, state), drawn, legend(unlabelled)];
   });
 
 const SCORES = "attention_scores";
@@ -66,7 +68,7 @@ const flopCharts = (states, width) => {
   if (states.length > 1) {
     const xs = ticks;
     const series = states.map((state, i) => ({ name: state.model.name, hue: LINES[i], thick: true, values: xs.map((x) => perToken(state, state.model.figures.flops, x)) }));
-    return [curves(width, xs, series, "flops", "FLOPs of a token by sequence length", "tokens of the sequence")];
+    return [curves(width, xs, series, "flops", "FLOPs of a token by sequence length", "tokens of the sequence, log axes")];
   }
   const [state] = states;
   const xs = between(ticks);
@@ -90,10 +92,10 @@ const cacheCharts = (states, width) => {
   const own = cached.map((state, i) => ({ name: cached.length > 1 ? state.model.name : "this model", hue: LINES[i], thick: true, values: curve(state, state.model.figures[`cache ${state.dtype}`]) }));
   const [first] = cached;
   const others = cached.length > 1 ? [] : first.model.kinds.map((kind) => ({ name: kind.name, hue: KIND_LINES[kind.name] ?? "plain", values: curve(first, kind[first.dtype]) }));
-  return [curves(width, xs, [...own, ...others], "bytes", "cache over the context", "tokens of context")];
+  return [curves(width, xs, [...own, ...others], "bytes", "cache over the context", "tokens of context, log axes")];
 };
 
-const speedCharts = (data, width) => [ranges(width, data.speeds.map((row) => ({ ...row, name: data.models.length > 1 ? `${row.model} on ${row.device}` : row.device })), "decoded tokens a second by device")];
+const speedCharts = (rows, width) => [ranges(width, rows.map((row) => ({ ...row, name: data.models.length > 1 ? `${row.model} on ${row.device}` : row.device })), "decoded tokens a second by device")];
 
 const tableOf = (head, rows) => {
   const line = (cells, name) => node("tr", {}, ...cells.map((cell) => node(name, name === "th" ? { scope: "col" } : {}, cell)));
@@ -107,18 +109,23 @@ const partTable = (data) => {
   return tableOf([...(several ? ["model"] : []), "part", "parameters", "", "FLOPs of an image or sound"], rows);
 };
 
-const fitTable = (data, states) => {
+// weights of a row and the cache: in bf16 by closed forms, in another format as the model is
+const neededNow = (row, state) => {
+  const bf16 = state.model.at(state.sizes)(state.model.figures.bytes);
+  const isAltered = state.model.fields.some((field) => field.changed);
+  const weights = row.format === "bf16" ? bf16 : row.weights === null || isAltered ? null : BigInt(row.weights);
+  return weights === null ? "–" : written(weights + (state.now.cache ?? 0n), "bytes");
+};
+
+const fitTable = (rows, states) => {
   const several = states.length > 1;
-  const head = [...(several ? ["model"] : []), "device", "memory", "format", "context", "needed now"];
-  const rows = data.speeds.map((row) => {
+  const head = [...(several ? ["model"] : []), "device", "engine", "memory", "format", "context", "tokens/s", "needed now"];
+  return tableOf(head, rows.map((row) => {
     const state = states.find((one) => one.model.number === row.number);
-    const value = state.model.at(state.sizes);
-    const [weights, cache] = [value(state.model.figures.bytes), state.now.cache];
-    const now = weights === null ? "" : written(weights + (cache ?? 0n), "bytes");
-    const fit = row.fits ? [row.format + (row.verdict === "tight" ? ", tight" : ""), exact(row.context)] : [row.fits === null ? row.words : "none fits", ""];
-    return [...(several ? [row.model] : []), row.device, row.memory === null ? "" : written(row.memory, "bytes"), ...fit, now];
-  });
-  return tableOf(head, rows);
+    const fit = row.fits ? [row.format + (row.verdict === "tight" ? ", tight" : ""), exact(row.context)] : [row.words, ""];
+    const speed = row.rate ? (row.rate.expected === null ? `at most ${three(row.rate.floor)}` : three(row.rate.expected)) : "";
+    return [...(several ? [row.model] : []), row.device, row.engine ?? "", row.memory === null ? "" : written(row.memory, "bytes"), ...fit, speed, row.fits ? neededNow(row, state) : ""];
+  }));
 };
 
 const stripCharts = (data, width) => data.strips.flatMap((entry) => strip(width, entry));

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from archcli.api.asking.question import Option
-from archcli.api.asking.subject import subject
+from archcli.api.asking.subject import INTERRUPTED, subject
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.errors import ArchError
 from archcli.measure.report import Report
@@ -41,13 +41,13 @@ def run(
     form: Form = None,
     as_json: Json = False,
     output: Output = None,
-) -> None:
+) -> int:
     """Say whether a model fits a device, in which format, and how fast.
 
     `archcli fit MODEL DEVICE` names the largest format that fits, the longest context with it, and tokens a
     second. `archcli fit --device DEVICE` lists the presets that fit, and `archcli fit` the model files that
-    fit this machine, or presets that suit it. Both may be named as people do: `archcli fit gpt-oss:20b
-    "M3 Pro 36GB"`.
+    fit this machine, or presets that suit it; Ctrl-C shows those so far. Both may be named as people do:
+    `archcli fit gpt-oss:20b "M3 Pro 36GB"`.
     Bytes are those of `archcli memory --phase serve`, speeds those of `archcli predict`. For training ask
     `archcli memory --phase train --fit`.
     """
@@ -67,6 +67,7 @@ def run(
         save_fit(report, plot)
         report = report if options.verbose else replace(report, tables=report.tables[:1])
     show(report, form, output, as_json=as_json)
+    return INTERRUPTED if report.totals.get("left") else 0
 
 
 def _report(options: FitOptions, overrides: Sequence[str]) -> Report:

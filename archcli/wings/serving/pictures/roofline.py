@@ -6,6 +6,7 @@ Ceilings were measured in the same process; without them only the marks are draw
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, floor, hypot, log10, sqrt
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ from archcli.render.picture.elements import colour, element, text, titled
 from archcli.render.picture.labels import Box, Canvas, Circle, Segment, crosses, leader, text_width
 from archcli.units import PREFIXES, scaled
 
+LAYER = re.compile(r"\blayers\.(?:\*|\d+)\.")
+"""What all names of a layer begin with, each of `layers.*.q_proj + layers.0.k_proj` too."""
 STEPS = (1, 2, 5)
 MOST_TICKS = 8
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -219,7 +222,7 @@ def _blobs(marks: Sequence[Row], circles: Sequence[Circle]) -> list[tuple[list[s
     """(names, largest circle) of marks whose centres nearly coincide, so that they look like one."""
     blobs: list[tuple[list[str], Circle]] = []
     for row, circle in zip(marks, circles, strict=True):
-        name = row["path"].removeprefix("layers.*.")
+        name = LAYER.sub("", row["path"])
         near = (names for names, largest in blobs if _coincide(largest, circle))
         names = next(near, None)
         if names is None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from archcli.errors import ArchError
+from archcli.plugins import imported
 from archcli.wings.drawing.api.draw import DrawOptions, drawing_of
 from archcli.wings.drawing.api.reporting.options import ReportOptions
-from archcli.wings.drawing.api.reporting.speeds import speeds
+from archcli.wings.drawing.api.reporting.speeds import KEYS, Step, speeds
 from archcli.wings.drawing.api.reporting.standing import findings, strips
 from archcli.wings.drawing.api.reporting.subjects import ReportedModel
 from archcli.wings.drawing.api.reporting.whole import parts_of
@@ -17,7 +21,7 @@ from archcli.wings.drawing.load import page_file
 from archcli.wings.drawing.picture.architecture.page.sheet import redrawn
 from archcli.wings.drawing.picture.architecture.redraw import Redrawn
 from archcli.wings.drawing.report.page import model_code, page
-from archcli.wings.serving.recorded.classes import label_of
+from archcli.wings.serving.recorded.classes import FRAMEWORK, UNATTRIBUTED, label_of
 from archcli.wings.shapes.symbolic import required
 from archcli.wings.shapes.symbolic.closed.addresses import CACHE_DTYPES, Address
 from archcli.wings.shapes.symbolic.closed.calculator import Calculator, calculator, scripts
@@ -38,25 +42,32 @@ HUES = {
     "router": "experts",
     "shared_experts": "shared",
     "ffn": "dense",
+    "lm_head": "head",
 }
 """The hue of a component by its name."""
 
 
-def page_of(models: Sequence[ReportedModel], options: ReportOptions) -> str:
-    """The page on models. Raises ArchError where sympy is missing, or a device does not exist."""
+def page_of(models: Sequence[ReportedModel], options: ReportOptions, step: Step = lambda _: None) -> str:
+    """The page on models; `step` hears what is being computed.
+
+    Raises ArchError where sympy is missing, or a device does not exist.
+    """
     required("sympy")
-    known = [calculator(model.subject.model, model.again) for model in models]
+    known = []
+    for model in models:
+        step(f"formulas of {model.subject.name}")
+        known.append(calculator(model.subject.model, model.again))
+    step("drawing")
     drawing = _drawing(models, options)
     drawn = [Address(figure.command, figure.path, figure.key) for figure in drawing.figures]
     # the drawing of several models has no script and no figures
     records = [model.record(drawn) for model in known]
     codes = [_code(model, record) for model, record in zip(known, records, strict=True)]
-    data = _data(models, options, records) | {
+    data = _data(models, options, records, step) | {
         "drawn": [figure.value for figure in drawing.figures],
         "redraws": bool(drawing.script),
     }
-    names = [model.subject.name for model in models]
-    title, subtitle = ", ".join(names), _subtitle(models)
+    title, subtitle = options.title or data["names"], _subtitle(models)
     whole = page(title, subtitle, drawing.svg, data, model_code(codes, drawing.script), page_file)
     if len(whole) <= MOST_CHARACTERS or not drawing.script:
         return whole
@@ -83,12 +94,15 @@ def _code(known: Calculator, record: dict[str, Any]) -> str:
 
 
 def _data(
-    models: Sequence[ReportedModel], options: ReportOptions, records: list[dict[str, Any]]
+    models: Sequence[ReportedModel], options: ReportOptions, records: list[dict[str, Any]], step: Step
 ) -> dict[str, Any]:
     subjects = [model.subject for model in models]
     sizes = _pass(models)
     numbers = range(1, len(models) + 1)
     return {
+        "names": ", ".join(subject.name for subject in subjects),
+        "made": _origin(models),
+        "note": options.note or "",
         "pass": {name: str(size) for name, size in sizes.items()},
         "dtypes": CACHE_DTYPES,
         "models": [
@@ -99,8 +113,10 @@ def _data(
             {"number": number, "model": model.subject.name, **row}
             for number, model in zip(numbers, models, strict=True)
             if model.subject.model.caches and (options.device or not too_different(model))
-            for row in speeds(model.subject, options.device, options.engine)
+            for row in speeds(model.subject, options.device, options.engine, step)
         ],
+        "answer": KEYS,
+        "engine": options.engine or "",
         "strips": strips(subjects),
         "parts": parts_of(models),
         "measured": _measured(options),
@@ -138,9 +154,8 @@ def _titled(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _subtitle(models: Sequence[ReportedModel]) -> str:
-    sources = " · ".join(dict.fromkeys(model.subject.source for model in models))
     left_out = "".join(f" · {it}" for it in map(too_different, models) if it)
-    return f"{sources} · counted by archcli from one forward; every figure has its command{left_out}"
+    return f"Counted from one forward; every figure has its command{left_out}"
 
 
 def too_different(model: ReportedModel) -> str:
@@ -152,22 +167,68 @@ def too_different(model: ReportedModel) -> str:
     return f"{model.subject.name}: {what} unless a device is named"
 
 
-def _measured(options: ReportOptions) -> list[dict[str, Any]]:
-    """Shares of the time of a profile by class, the largest first."""
-    if options.profile is None:
-        return []
+def _origin(models: Sequence[ReportedModel]) -> str:
+    """What a review asks of a page: the source of each model, the version of archcli, and the day."""
+    sources = [f"{it.subject.source}{_published(it)}" for it in models]
+    version = imported("archcli:__version__")  # by name: the package itself stands above all folders
+    return " · ".join([*dict.fromkeys(sources), f"archcli {version}", _today()])
+
+
+def _published(model: ReportedModel) -> str:
+    """Where a preset's figures are from."""
+    source = model.subject.model.source
+    return f" ({source})" if source and source != model.subject.source else ""
+
+
+def _today() -> str:
+    """The day in UTC, or that of SOURCE_DATE_EPOCH, with which two pages are equal byte for byte."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    if epoch is not None and not epoch.isdecimal():
+        raise ArchError(f"SOURCE_DATE_EPOCH is {epoch!r}", "seconds since 1970: 1767225600")
+    now = datetime.now(UTC) if epoch is None else datetime.fromtimestamp(int(epoch), UTC)
+    return now.date().isoformat()
+
+
+def _profile(options: ReportOptions) -> Any:
     from archcli.wings.serving.api.known_device.saved_profile import read_profile
 
-    classes = read_profile(Path(options.profile))["totals"]["by_class"]
-    shares = [{"name": label_of(name), "share": of["time_share"]} for name, of in classes.items()]
-    return sorted((it for it in shares if it["share"]), key=lambda it: -it["share"])
+    return None if options.profile is None else read_profile(Path(options.profile))
+
+
+def _measured(options: ReportOptions) -> list[dict[str, Any]]:
+    """Shares of the wall time of a profile by class, the largest first, and last what no operation took."""
+    profile = _profile(options)
+    if profile is None:
+        return []
+    shares = [
+        {"name": label_of(name), "share": of["time_share"], "rest": name in (FRAMEWORK, UNATTRIBUTED)}
+        for name, of in profile["totals"]["by_class"].items()
+    ]
+    return sorted((it for it in shares if it["share"]), key=lambda it: (it["rest"], -it["share"]))
+
+
+def _timed(options: ReportOptions) -> dict[str, str]:
+    """What was measured: the whole time of a pass, its phase, tokens and device; why it is not reliable."""
+    profile = _profile(options)
+    if profile is None:
+        return {"measured": "", "unreliable": ""}
+    totals, inputs = profile["totals"], profile["inputs"]
+    behind = f" behind {inputs['past']:,}" if inputs["past"] else ""
+    tokens = f"{inputs['batch_size']} × {inputs['seq_len']:,} tokens{behind}"
+    ms, file = f"{1e3 * totals['wall_s']:,.1f} ms a pass", Path(str(options.profile)).name
+    processor = totals["machine"].get("CPU" if inputs["device"] == "cpu" else "processor", "")
+    warnings = [*totals["warnings"]] or ["NOT RELIABLE"]
+    return {
+        "measured": f"Shares of {ms}, the whole wall time: {inputs['phase']}, {tokens}, {inputs['dtype']}, "
+        f"on {inputs['device']} {processor}; {file}.",
+        "unreliable": "" if totals["reliable"] else " ".join(warnings),
+    }
 
 
 def _captions(models: Sequence[ReportedModel], options: ReportOptions) -> dict[str, str]:
-    file = "" if options.profile is None else Path(options.profile).name
     kinds = "Thick: this model. Thin: the same heads with other kinds of attention."
     return {
         "strips": "A dot for each series of presets, a line at the median. Of the model as it is.",
         "cache": kinds if len(models) == 1 and models[0].subject.model.caches else "",
-        "measured": f"By class of operation, of {file}.",
+        **_timed(options),
     }

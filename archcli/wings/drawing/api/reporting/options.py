@@ -30,6 +30,14 @@ Devices = Annotated[
 ]
 
 
+Title = Annotated[
+    str | None, Option("The page's heading. [default: the models' names]", metavar="TEXT", reads="text")
+]
+Note = Annotated[
+    str | None, Option("Lines below the heading: what is to be decided.", metavar="TEXT", reads="text")
+]
+
+
 @dataclass(frozen=True)
 class ReportOptions:
     """Options of `archcli report`."""
@@ -37,3 +45,5 @@ class ReportOptions:
     profile: Timed = None
     device: Devices = ()
     engine: Engine = None
+    title: Title = None
+    note: Note = None

@@ -87,18 +87,17 @@ class ListedRow(Mapping[str, Any]):
 def fit_all(
     entries: Sequence[Entry], question: ListQuestion, inputs: Record, tick: Tick, *, verbose: bool
 ) -> Report:
-    """The report on all entries; `tick(name, i, n)` is called before each."""
-    rows, problems = [], []
-    for i, entry in enumerate(entries):
-        tick(entry.name, i, len(entries))
-        try:
-            rows.append(_row(entry, question))
-        except UnknownFormError as error:
-            rows.append(ListedRow({**_of(entry), "fits": None, "verdict": "unknown", **NOTHING}))
-            problems.append(f"{entry.name}: {error}")
-        except ArchError as error:
-            rows.append(_misfit(entry))
-            problems.append(f"{entry.name}: {error}")
+    """The report on all entries; an interrupt ends it early. `tick(name, i, n)` is called before each."""
+    rows, problems, n_entries = list[ListedRow](), list[str](), len(entries)
+    try:
+        for i, entry in enumerate(entries):
+            tick(entry.name, i, n_entries)
+            rows.append(_answered(entry, question, problems))
+    except KeyboardInterrupt:
+        if not rows:
+            raise
+        entries = entries[: len(rows)]
+    left = n_entries - len(entries)
     rows.sort(key=ORDERS[question.order])
     rows.sort(key=lambda row: not has_bits(row["format"], question.min_bits))
     fitting = [row for row in rows if row["fits"]]
@@ -109,13 +108,35 @@ def fit_all(
         model={},
         inputs=inputs,
         convention=CONVENTION if fitting else "",
-        totals={"fitting": len(fitting), "asked": len(entries), "device": question.device},
+        totals={
+            "fitting": len(fitting),
+            "asked": len(entries),
+            "device": question.device,
+            **({"left": left} if left else {}),
+        },
         rows=rows,
         headline=_headline(fitting, entries, question),
         tables=(Table("what fits", columns, shown),) if shown else (),
-        notes=(*_notes(fitting, shown, question), *_short(entries, question), *problems),
+        notes=(*_interrupted(left), *_notes(fitting, shown, question), *_short(entries, question), *problems),
         keys=(*(OF_FILES if question.what != "presets" else ()), *KEYS),
     )
+
+
+def _answered(entry: Entry, question: ListQuestion, problems: list[str]) -> ListedRow:
+    """The row of a model; a problem with it is added to `problems`."""
+    try:
+        return _row(entry, question)
+    except UnknownFormError as error:
+        problems.append(f"{entry.name}: {error}")
+        return ListedRow({**_of(entry), "fits": None, "verdict": "unknown", **NOTHING})
+    except ArchError as error:
+        problems.append(f"{entry.name}: {error}")
+        return _misfit(entry)
+
+
+def _interrupted(left: int) -> Iterator[str]:
+    if left:
+        yield f"Interrupted: {left} more were not asked."
 
 
 def _headline(fitting: Sequence[ListedRow], entries: Sequence[Entry], question: ListQuestion) -> str:

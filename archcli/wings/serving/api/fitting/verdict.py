@@ -72,6 +72,7 @@ def _report(formats: Formats, best: Choice | None, *, verbose: bool) -> Report:
         "change": change,
         **_offload(shown),
         "speed_at": shown.speed_at,
+        "speed_source": shown.speed["origin"].source if shown.speed.get("origin") else None,
         "plan": shown.question.plan.inputs(),
         "devices": shown.device.n_devices,
     }
@@ -288,7 +289,8 @@ def _how_sure(choice: Choice) -> str:
     origin = choice.speed["origin"]
     if origin is None:
         return f"As {_run_by(choice)}; the speed is an upper limit, as nothing was measured on such a device."
-    where = f"{origin.error:.0%} off on average where it was measured ({origin.source})"
+    of = f" of {origin.fitted_on}" if origin.fitted_on else ""
+    where = f"{origin.error:.0%} off on average on {origin.rows:,} measurements{of}"
     return f"As {_run_by(choice)}. Speed with {n}: {where}."
 
 

@@ -132,6 +132,10 @@ USUAL_DEVICES = {*LINES, "a100-sxm-80gb"}
 """Devices that the first line names, of all that would do."""
 
 
+FEWEST_POINTS = 4
+"""Of a curve over batch sizes, also where none fits."""
+
+
 class BatchCurve(NamedTuple):
     """(batch size, bytes) of the peak with what is beyond the model, and (name, bytes) of devices."""
 
@@ -147,7 +151,7 @@ def batch_curve(question: MemoryQuestion, known: Sequence[DeviceMemory]) -> Batc
     points = []
     for n in range(DOUBLINGS):
         points.append((2**n, question.changed(batch_size=2**n).answer().needed_bytes))
-        if points[-1][1] > most and len(points) > 1:
+        if points[-1][1] > most and len(points) >= FEWEST_POINTS:
             break
     return BatchCurve(tuple(points), tuple((device.name, device.memory_bytes) for device in devices))
 

@@ -55,7 +55,7 @@ class Calculator(NamedTuple):
 
         record = {
             "values": {name: str(value) for name, value in self.free.values.items()},
-            "needs": [{"text": _in_words(needed), "names": sorted(needed.names)} for needed in self.needed],
+            "needs": [_need(needed) for needed in self.needed],
             "figures": {name: place(address) for name, address in self._headline().items()},
             "groups": [
                 {"name": name, **{key: place(at) for key, at in addresses.items()}}
@@ -135,6 +135,14 @@ def _size(size: FreeSize) -> dict[str, Any]:
         "keys": size.keys,
         "about": MEANINGS.get(name, ""),
     }
+
+
+def _need(needed: SizeCondition) -> dict[str, Any]:
+    """A condition in words; of one size that divides another, both names too: n_heads, n_kv_heads."""
+    mod = required("sympy").Mod
+    sizes = needed.left.args if needed.left.func is mod and needed.sign == "==" else ()
+    divides = [str(size) for size in sizes] if all(size.is_Symbol for size in sizes) else []
+    return {"text": _in_words(needed), "names": sorted(needed.names), "divides": divides or None}
 
 
 def _in_words(needed: SizeCondition) -> str:

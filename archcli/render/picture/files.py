@@ -54,19 +54,6 @@ svg {{ display: block; max-width: 100%; height: auto }}
 </html>
 """
 )
-ALONE = (
-    HEAD
-    + """body {{ margin: 0; background: #fff }}
-svg {{ display: block; margin: 0 auto; min-width: 700px; width: 100%; max-width: 1400px; height: auto }}
-@media (prefers-color-scheme: dark) {{ body {{ background: #0d1117 }} }}
-</style>
-</head>
-<body>
-{drawing}</body>
-</html>
-"""
-)
-
 
 def save_drawing(title: str, drawing: Callable[[float], str], width: float, output: Path) -> None:
     """Write an SVG of a width; as .html in a page that has it for screens, and a narrow one for phones."""
@@ -75,11 +62,6 @@ def save_drawing(title: str, drawing: Callable[[float], str], width: float, outp
         return PAGE.format(title=escaped(title), screen=drawing(width), phone=drawing(NARROW))
 
     draw(output, lambda: drawing(width), html)
-
-
-def save_sheet(title: str, svg_text: Callable[[], str], output: Path) -> None:
-    """Write a drawing of its own grounds and one width: an SVG, alone in a page, or as PNG."""
-    draw(output, svg_text, lambda: ALONE.format(title=escaped(title), drawing=svg_text()))
 
 
 def draw(output: Path, svg_text: Callable[[], str], html_text: Callable[[], str]) -> None:

@@ -56,8 +56,11 @@ class DrawOptions:
 class ArchitectureDrawing:
     """A drawing of one to four architectures: as SVG in a notebook, as text where it is printed."""
 
-    def __init__(self, anatomies: Sequence[Anatomy], differences: Sequence[Difference] = ()) -> None:
-        """Keep the content; the layout is computed by `svg` and `text`."""
+    def __init__(
+        self, subjects: Sequence[Subject], anatomies: Sequence[Anatomy], differences: Sequence[Difference] = ()
+    ) -> None:
+        """Keep the models and the content; the layout is computed by `svg` and `text`."""
+        self.subjects = tuple(subjects)
         self.anatomies, self.differences = tuple(anatomies), tuple(differences)
 
     def svg(self) -> str:
@@ -83,11 +86,17 @@ class ArchitectureDrawing:
         drawn = outline.outline(models, self.differences, width, signs)
         return lines.coloured(drawn) if coloured else lines.plain(drawn)
 
+    def html(self) -> str:
+        """The drawing in a page that finds, folds and explains its parts; of one model with a token's steps."""
+        from archcli.wings.drawing.api.exploring import page_of
+
+        return page_of(self)
+
     def save(self, path: str | PathLike[str]) -> Path:
         """Write an .svg, .html or .png; ArchError for another suffix. Returns the file."""
-        from archcli.render.picture.files import save_sheet
+        from archcli.render.picture import files
 
-        save_sheet(self.name, self.svg, Path(path))
+        files.draw(Path(path), self.svg, self.html)
         return Path(path)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -139,7 +148,7 @@ def drawing_of(subjects: Sequence[Subject], options: DrawOptions) -> Architectur
         replace(anatomy(subject.model, options.show, timed), name=name)
         for subject, name in zip(subjects, _distinct([subject.name for subject in subjects]), strict=True)
     ]
-    return ArchitectureDrawing(anatomies, _differences(subjects) if len(subjects) > 1 else ())
+    return ArchitectureDrawing(subjects, anatomies, _differences(subjects) if len(subjects) > 1 else ())
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

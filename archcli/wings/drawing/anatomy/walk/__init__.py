@@ -1,0 +1,1 @@
+"""The way of one token through a model, step by step."""

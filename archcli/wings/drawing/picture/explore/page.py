@@ -1,0 +1,63 @@
+"""The page around a drawing: the SVG, what a token does step by step, and scripts that mark and fold.
+
+A single file without a network. Without its script it is the SVG alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from archcli.render.picture.elements import escaped
+from archcli.units import binary_bytes, short_count, short_flops
+from archcli.wings.drawing.report.page import filled, policy
+
+if TYPE_CHECKING:
+    from archcli.wings.drawing.anatomy.walk.stages import Stage
+    from archcli.wings.drawing.anatomy.walk.steps import Amounts, Step
+
+SCRIPTS = ("marks", "folds", "find", "walk", "explore")
+"""The scripts of the page, in their order."""
+WRITERS = (short_count, short_flops, binary_bytes, binary_bytes)
+"""How each of a step's amounts is written in short."""
+
+
+def explore_page(
+    title: str, drawing: str, models: Sequence[str], stages: Sequence[Stage], file: Callable[[str], str]
+) -> str:
+    """The page on a drawing.
+
+    models: each as a shell takes it, with its --set options; of towers there is none.
+    stages: the passes of the one model that is drawn; of several models there are none.
+    file: reads a file of this folder, `explore.css`.
+    """
+    data = {"models": models, "stages": [*map(_stage_record, stages)]}
+    parts = {
+        "title": escaped(title),
+        "style": file("explore.css"),
+        "drawing": drawing,
+        # </script> within a name must not end the data
+        "data": json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"),
+        "script": "\n".join(["(() => {", *(file(f"{name}.js") for name in SCRIPTS), "})();"]),
+    }
+    whole = filled(file("explore.html"), {**parts, "policy": "{{policy}}"})
+    # the canvas that becomes a PNG reads the drawing from a blob of this page
+    return whole.replace("{{policy}}", f"{policy(whole)}; img-src blob:", 1)
+
+
+def _stage_record(stage: Stage) -> dict[str, Any]:
+    """A stage for the script; its last step is all of it."""
+    steps = [*map(_step_record, stage.steps), {"title": "In all", "amounts": _written(stage.total)}]
+    return {"title": stage.title, "column": stage.column, "commands": stage.commands, "steps": steps}
+
+
+def _step_record(step: Step) -> dict[str, Any]:
+    """A step for the script, without what is empty."""
+    record = step._asdict() | {"amounts": _written(step.amounts)}
+    return {key: value for key, value in record.items() if value not in ("", None)}
+
+
+def _written(amounts: Amounts) -> list[tuple[str, str]]:
+    """Each amount with all digits, as text, and in short."""
+    return [(str(n), write(n)) for n, write in zip(amounts, WRITERS, strict=True)]

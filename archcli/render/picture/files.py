@@ -55,6 +55,7 @@ svg {{ display: block; max-width: 100%; height: auto }}
 """
 )
 
+
 def save_drawing(title: str, drawing: Callable[[float], str], width: float, output: Path) -> None:
     """Write an SVG of a width; as .html in a page that has it for screens, and a narrow one for phones."""
 

@@ -57,7 +57,10 @@ class ArchitectureDrawing:
     """A drawing of one to four architectures: as SVG in a notebook, as text where it is printed."""
 
     def __init__(
-        self, subjects: Sequence[Subject], anatomies: Sequence[Anatomy], differences: Sequence[Difference] = ()
+        self,
+        subjects: Sequence[Subject],
+        anatomies: Sequence[Anatomy],
+        differences: Sequence[Difference] = (),
     ) -> None:
         """Keep the models and the content; the layout is computed by `svg` and `text`."""
         self.subjects = tuple(subjects)
@@ -87,10 +90,10 @@ class ArchitectureDrawing:
         return lines.coloured(drawn) if coloured else lines.plain(drawn)
 
     def html(self) -> str:
-        """The drawing in a page that finds, folds and explains its parts; of one model with a token's steps."""
+        """The drawing in a page that finds and folds its parts; of one model also a token's steps."""
         from archcli.wings.drawing.api.exploring import page_of
 
-        return page_of(self)
+        return page_of(self.name, self.svg(), self.subjects, self.anatomies)
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write an .svg, .html or .png; ArchError for another suffix. Returns the file."""

@@ -91,7 +91,8 @@ svg.addEventListener("click", (event) => {
   tell(element);
   toAddress(element);
 });
-svg.addEventListener("focusin", (event) => event.target === stop && tell(stop));
+// not at the svg: one that listens for the focus is itself a stop of Tab
+byId("drawing").addEventListener("focusin", (event) => event.target === stop && tell(stop));
 byId("copy-command").addEventListener("click", copyTold);
 byId("find").addEventListener("input", find);
 byId("fold").addEventListener("click", foldAll);

@@ -1,5 +1,6 @@
 // Folding: a box keeps its heading, and what stands below moves up.
 const HEADING = 34;
+const MIDDLE = 26; // what is centred below it is no heading
 const boxes = [...svg.querySelectorAll("g[data-part], g[data-kind]")].map((group) => {
   const frame = group.querySelector(":scope > rect");
   const [x, top, width, height] = ["x", "y", "width", "height"].map((name) => Number(frame.getAttribute(name)));
@@ -34,8 +35,8 @@ const layOut = () => {
     box.rise = box.height - shownHeight(box) - box.moved;
     placed.push(box);
   }
-  const lowest = Math.max(0, ...still.map((it) => it.bottom).filter((bottom) => bottom <= end + 1), ...boxes.map((box) => box.bottom - box.rise));
-  const up = Math.min(0, lowest - Math.max(end, ...still.map((it) => it.bottom)));
+  const bottoms = still.map((it) => it.bottom);
+  const up = Math.max(...bottoms, ...boxes.map((box) => box.bottom - box.rise)) - Math.max(...bottoms, end);
   const shift = (element, by) => (by ? element.setAttribute("transform", `translate(0 ${by})`) : element.removeAttribute("transform"));
   for (const box of boxes) shift(box.group, box.moved);
   for (const it of others) shift(it.element, it.holder ? it.holder.moved : foot.includes(it) ? up : 0);
@@ -69,11 +70,13 @@ const unfold = (group) => {
 
 for (const box of boxes) {
   for (const child of box.group.children) {
-    if (child !== box.frame && placeOf(child).bottom > box.top + HEADING) child.classList.add("inside");
+    const { top, bottom } = placeOf(child);
+    if (child !== box.frame && (top + bottom) / 2 > box.top + MIDDLE) child.classList.add("inside");
   }
-  const heading = [...box.group.querySelectorAll(":scope > text")].slice(0, 2).map((text) => text.textContent).join(" ");
-  const hit = shape("rect", { x: box.right - 13, y: box.top + 4, width: 12, height: 26, rx: 4 });
-  const arrow = shape("g", { transform: `translate(${box.right - 6.5} ${box.top + 17})` }, shape("path", {}));
+  const [first, ...more] = box.group.querySelectorAll(":scope > text:not(.inside)");
+  const heading = [first, ...more].map((text) => text.textContent).join(" ");
+  const hit = shape("rect", { x: box.right - 13, y: box.top + 4, width: 12, height: 27, rx: 4 });
+  const arrow = shape("g", { transform: `translate(${box.right - 6.5} ${first.getAttribute("y") - 4.5})` }, shape("path", {}));
   box.toggle = shape("g", { class: "toggle", role: "button", tabindex: "0", "aria-label": `Fold ${heading}` }, hit, arrow);
   box.toggle.addEventListener("click", () => {
     fold(box, !box.folded);

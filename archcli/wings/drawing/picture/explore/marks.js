@@ -45,6 +45,12 @@ const scopes = (column) => (names.length ? [...svg.querySelectorAll("g[data-mode
 const inColumn = (column, selector) => scopes(column).flatMap((scope) => [...scope.querySelectorAll(selector)]);
 
 const titleOf = (element) => element.querySelector(":scope > title")?.textContent ?? "";
+// of a box that stands for many rows the first
+const SOME = 2;
+const shortened = (title) => {
+  const pieces = title.split(", ");
+  return pieces.length > SOME + 1 ? `${pieces.slice(0, SOME).join(", ")} and ${pieces.length - SOME} more` : title;
+};
 // the element that a pointer or the focus stands for: the nearest with a number or a tooltip
 const meant = (element) => element.closest("svg [data-value], svg *:has(> title)");
 const partOf = (element) => element.closest("g[data-part], g[data-kind]");
@@ -54,7 +60,7 @@ const said = (element) => {
   const number = value.replace(/^\d+/, (digits) => digits.replace(/\B(?=(\d{3})+$)/g, ","));
   const title = titleOf(element) || titleOf(element.parentElement);
   const where = key ? [path || "totals", key].join(" · ") : "";
-  const label = [where, title === path ? "" : title].filter(Boolean).join(" · ") || element.textContent;
+  const label = [where, title === path ? "" : shortened(title)].filter(Boolean).join(" · ") || element.textContent;
   const model = data.models[columnOf(element)];
   // a profile measures anew, and no command prints a tower by itself
   const printed = model && command !== "profile" && (command || path || title);

@@ -14,17 +14,17 @@ from archcli.units import binary_bytes, short_count, short_flops
 from archcli.wings.drawing.report.page import filled, policy
 
 if TYPE_CHECKING:
-    from archcli.wings.drawing.anatomy.walk.stages import Stage
-    from archcli.wings.drawing.anatomy.walk.steps import Amounts, Step
+    from archcli.wings.drawing.measure.walk.stages import WalkStage
+    from archcli.wings.drawing.measure.walk.steps import StepAmounts, WalkStep
 
 SCRIPTS = ("marks", "folds", "find", "walk", "explore")
 """The scripts of the page, in their order."""
-WRITERS = (short_count, short_flops, binary_bytes, binary_bytes)
+WRITERS: tuple[Callable[[float], str], ...] = (short_count, short_flops, binary_bytes, binary_bytes)
 """How each of a step's amounts is written in short."""
 
 
 def explore_page(
-    title: str, drawing: str, models: Sequence[str], stages: Sequence[Stage], file: Callable[[str], str]
+    title: str, drawing: str, models: Sequence[str], stages: Sequence[WalkStage], file: Callable[[str], str]
 ) -> str:
     """The page on a drawing.
 
@@ -35,29 +35,35 @@ def explore_page(
     data = {"models": models, "stages": [*map(_stage_record, stages)]}
     parts = {
         "title": escaped(title),
-        "style": file("explore.css"),
+        "style": _stripped(file("explore.css")),
         "drawing": drawing,
         # </script> within a name must not end the data
         "data": json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"),
-        "script": "\n".join(["(() => {", *(file(f"{name}.js") for name in SCRIPTS), "})();"]),
+        "script": "\n".join(["(() => {", *(_stripped(file(f"{name}.js")) for name in SCRIPTS), "})();"]),
     }
     whole = filled(file("explore.html"), {**parts, "policy": "{{policy}}"})
     # the canvas that becomes a PNG reads the drawing from a blob of this page
     return whole.replace("{{policy}}", f"{policy(whole)}; img-src blob:", 1)
 
 
-def _stage_record(stage: Stage) -> dict[str, Any]:
+def _stripped(text: str) -> str:
+    """A script or a style sheet without indents and lines of comment: a fifth of the page."""
+    lines = map(str.strip, text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
+
+
+def _stage_record(stage: WalkStage) -> dict[str, Any]:
     """A stage for the script; its last step is all of it."""
     steps = [*map(_step_record, stage.steps), {"title": "In all", "amounts": _written(stage.total)}]
     return {"title": stage.title, "column": stage.column, "commands": stage.commands, "steps": steps}
 
 
-def _step_record(step: Step) -> dict[str, Any]:
+def _step_record(step: WalkStep) -> dict[str, Any]:
     """A step for the script, without what is empty."""
     record = step._asdict() | {"amounts": _written(step.amounts)}
     return {key: value for key, value in record.items() if value not in ("", None)}
 
 
-def _written(amounts: Amounts) -> list[tuple[str, str]]:
+def _written(amounts: StepAmounts) -> list[tuple[str, str]]:
     """Each amount with all digits, as text, and in short."""
     return [(str(n), write(n)) for n, write in zip(amounts, WRITERS, strict=True)]

@@ -15,12 +15,11 @@ from archcli.measure.survey.show import CACHE_DTYPE
 from archcli.modules.models.layers import LayerIndex
 from archcli.wings.drawing.drawn import Anatomy, DrawnPart, Kind
 
-
 OF_STREAM = 3
 """Axes of the stream: batch, tokens, features."""
 
 
-class Amounts(NamedTuple):
+class StepAmounts(NamedTuple):
     """Parameters read, FLOPs of matrix products, and bytes of the cache that are written and read."""
 
     params: Number = 0
@@ -28,16 +27,16 @@ class Amounts(NamedTuple):
     written: Number = 0
     read: Number = 0
 
-    def plus(self, more: Amounts, times: Number = 1) -> Amounts:
+    def plus(self, more: StepAmounts, times: Number = 1) -> StepAmounts:
         """The sum with `times` as many."""
-        return Amounts(*(a + times * b for a, b in zip(self, more, strict=True)))
+        return StepAmounts(*(a + times * b for a, b in zip(self, more, strict=True)))
 
-    def whole(self) -> Amounts:
+    def whole(self) -> StepAmounts:
         """Each as a whole number."""
-        return Amounts(*map(rounded, self))
+        return StepAmounts(*map(rounded, self))
 
 
-class Step(NamedTuple):
+class WalkStep(NamedTuple):
     """A step: the operations outside of layers, a layer, or a part of a layer.
 
     kind: the path of the drawn layer; of what runs `before` or `after` a stack that of its first layer.
@@ -56,26 +55,26 @@ class Step(NamedTuple):
     times: int
     entered: Shape
     left: Shape
-    amounts: Amounts
+    amounts: StepAmounts
     experts: tuple[Number, Number] | None = None
 
 
-def amounts_of(rows: Iterable[Row], phase: str, layers: int = 1, source: Iterable[Row] = ()) -> Amounts:
+def amounts_of(rows: Iterable[Row], phase: str, layers: int = 1, source: Iterable[Row] = ()) -> StepAmounts:
     """The amounts of rows, in one of the layers that each of them stands for.
 
     source: rows of an earlier pass whose keys and values of a source these rows read.
     """
-    total = Amounts()
+    total = StepAmounts()
     for row in rows:
         of_products = (of for _, _, of in row.pieces(phase) if of.op_class is OpClass.CONTRACTION)
         flops = sum((of.flops for of in of_products), 0)
         params = row.unit_params * (row.experts.top_k if row.experts else 1)
         written = _bytes((state, _added(state)) for state in row.states)
         read = _bytes((state, state.elements) for state in row.states if phase == "decode")
-        total = total.plus(Amounts(params, flops, written, read), Fraction(row.times) / layers)
+        total = total.plus(StepAmounts(params, flops, written, read), Fraction(row.times) / layers)
     kept = [(row, state) for row in source for state in row.states if state.kind is StateKind.SOURCE]
     of_source = sum((Fraction(row.times) / layers * _bytes([(it, it.elements)]) for row, it in kept), 0)
-    return total.plus(Amounts(read=of_source))
+    return total.plus(StepAmounts(read=of_source))
 
 
 def _added(state: State) -> Number:
@@ -110,7 +109,7 @@ class LayerSteps:
         self.outside = self.rows.pop("", [])
         self.places = {id(row): place for place, row in enumerate(rows)}
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[WalkStep]:
         """What runs before the layers, a layer of each kind with its parts, and what runs after them."""
         kinds = [kind for kind in self.anatomy.kinds if kind.path in self.rows]
         stacks = [[*of_stack] for _, of_stack in groupby(kinds, lambda kind: _stack(kind.path))]
@@ -130,23 +129,23 @@ class LayerSteps:
         for kind in chain.from_iterable(further):
             yield from self._of_kind(kind)
 
-    def _at_end(self, end: str, kind: Kind, rows: Sequence[Row], entered: Shape, left: Shape) -> Step:
+    def _at_end(self, end: str, kind: Kind, rows: Sequence[Row], entered: Shape, left: Shape) -> WalkStep:
         strip = next(it for it in self.anatomy.strips if any(cell.kind == kind.path for cell in it.cells))
         names = ", ".join(map(str, strip.before if end == "before" else strip.after)) or f"{end} the layers"
         title, amounts = names[:1].upper() + names[1:], amounts_of(rows, self.phase).whole()
-        return Step(title, strip.cells[0].kind, end, "", 1, entered, left, amounts)
+        return WalkStep(title, strip.cells[0].kind, end, "", 1, entered, left, amounts)
 
-    def total(self) -> Amounts:
+    def total(self) -> StepAmounts:
         """The amounts of all rows; of weights that several layers share once."""
         kinds = {path: len(self.index.span(rows[0].path)) for path, rows in self.rows.items()}
         every = [(self.outside, 1, ""), *((self.rows[path], n, path) for path, n in kinds.items())]
-        total = Amounts()
+        total = StepAmounts()
         for rows, layers, path in every:
             total = total.plus(amounts_of(rows, self.phase, layers, self.source.get(path, ())), layers)
         params = sum(row.active_params for rows, _, _ in every for row in rows)
         return total._replace(params=params).whole()
 
-    def _of_kind(self, kind: Kind) -> Iterator[Step]:
+    def _of_kind(self, kind: Kind) -> Iterator[WalkStep]:
         """A layer of a kind, then its parts in the order in which they run."""
         alike = [path for path in self.rows if _stack(path) == _stack(kind.path)]
         spans = [self.index.span(path) for path in alike]
@@ -154,14 +153,14 @@ class LayerSteps:
         rows, source = self.rows[kind.path], self.source.get(kind.path, [])
         layers = len(self.index.span(rows[0].path))
         whole = amounts_of(rows, self.phase, layers, source).whole()
-        yield Step(str(kind.title), kind.path, "", "", times, *_ends(rows), whole)
+        yield WalkStep(str(kind.title), kind.path, "", "", times, *_ends(rows), whole)
         for node in kind.nodes:
             inside, kept = _below(node.id, rows), _below(node.id, source)
             if node.letter and inside:
                 part = self.parts[node.letter]
                 amounts = amounts_of(inside, self.phase, layers, kept).whole()
                 ends = _ends(inside)
-                yield Step(part.title, kind.path, "", part.letter, times, *ends, amounts, _experts(part))
+                yield WalkStep(part.title, kind.path, "", part.letter, times, *ends, amounts, _experts(part))
 
 
 def _stack(path: str) -> str:

@@ -13,8 +13,8 @@ from archcli.measure.passes import Pass, checked_pass, medium_rows
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.request import Medium, Request
-from archcli.wings.drawing.anatomy.walk.steps import Amounts, LayerSteps, Step
 from archcli.wings.drawing.drawn import Anatomy
+from archcli.wings.drawing.measure.walk.steps import LayerSteps, StepAmounts, WalkStep
 
 TOKENS = 2048
 """Tokens of text that the model has in its cache with the one that is followed, if it can have so many."""
@@ -28,7 +28,7 @@ OPTIONS = {
 """The option of the command line for a medium of each kind."""
 
 
-class Stage(NamedTuple):
+class WalkStage(NamedTuple):
     """The steps of a pass.
 
     title: what the pass is. column: of the drawing, 0 for the model itself, then its towers.
@@ -38,18 +38,18 @@ class Stage(NamedTuple):
 
     title: str
     column: int
-    steps: tuple[Step, ...]
-    total: Amounts
+    steps: tuple[WalkStep, ...]
+    total: StepAmounts
     commands: tuple[str, ...]
 
 
-def stages_of(model: Model, anatomy: Anatomy) -> Iterator[Stage]:
+def stages_of(model: Model, anatomy: Anatomy) -> Iterator[WalkStage]:
     """The passes that one token needs: of the towers, of the source, and its own."""
     media = tuple(tower.usual for tower in model.towers)
     options = "".join(f" {OPTIONS[it.kind]} {'x'.join(map(str, it.size))}" for it in media)
-    # patches alone (Fuyu) are not drawn: anatomy/anatomy.py
-    towers: list[Any] = [tower for tower in model.towers if tower.model.groups]
-    for column, (tower, drawn) in enumerate(zip(towers, anatomy.towers, strict=True), 1):
+    towers: Any = model.towers  # each has a stack of layers; patches alone (Fuyu) are not drawn
+    layered = [tower for tower in towers if tower.model.groups]
+    for column, (tower, drawn) in enumerate(zip(layered, anatomy.towers, strict=True), 1):
         yield _of_tower(tower, drawn, column, options)
     text = min(TOKENS, max((model.max_seq_len or TOKENS) - model.media_tokens(media), 2))
     if not model.caches:
@@ -67,7 +67,7 @@ def stages_of(model: Model, anatomy: Anatomy) -> Iterator[Stage]:
     yield _stage(title, 0, steps, f"{flops}{options}", f"{cache}{options}", "params {}")
 
 
-def _of_tower(tower: Any, drawn: Anatomy, column: int, options: str) -> Stage:
+def _of_tower(tower: Any, drawn: Anatomy, column: int, options: str) -> WalkStage:
     """The pass of a tower over a medium of the usual size."""
     prefix, encoder = tower.encoders[0]
     rows = medium_rows(tower, tower.usual, Request())
@@ -82,7 +82,7 @@ def _medium(tower: Any, medium: Medium) -> str:
     return f"{medium_in_words(medium_record(medium, tokens)).capitalize()}, {tokens:,} tokens"
 
 
-def _of_forward(model: Model, anatomy: Anatomy, tokens: int) -> Stage:
+def _of_forward(model: Model, anatomy: Anatomy, tokens: int) -> WalkStage:
     """The pass of a model that generates nothing, over all tokens or a medium at once."""
     counted = checked_pass(model, Request("forward", 1, tokens))
     steps = LayerSteps(anatomy, LayerIndex(model), counted.rows, "forward")
@@ -109,5 +109,5 @@ def _once(filling: Sequence[Row], decoding: Sequence[Row]) -> list[Row]:
     return once
 
 
-def _stage(title: str, column: int, steps: LayerSteps, *commands: str) -> Stage:
-    return Stage(title, column, tuple(steps.steps()), steps.total(), commands)
+def _stage(title: str, column: int, steps: LayerSteps, *commands: str) -> WalkStage:
+    return WalkStage(title, column, tuple(steps.steps()), steps.total(), commands)

@@ -30,7 +30,7 @@ LETTER = (
 )
 NARROW = 340.0
 """Pixels of a drawing on a phone."""
-HEAD = """<!doctype html>
+PAGE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -38,10 +38,7 @@ HEAD = """<!doctype html>
 <title>{title}</title>
 <style>
 :root {{ color-scheme: light dark }}
-"""
-PAGE = (
-    HEAD
-    + """body {{ margin: 0 }}
+body {{ margin: 0 }}
 svg {{ display: block; max-width: 100%; height: auto }}
 .phone {{ display: none }}
 @media (max-width: 640px) {{ .screen {{ display: none }} .phone {{ display: block }} }}
@@ -53,7 +50,6 @@ svg {{ display: block; max-width: 100%; height: auto }}
 </body>
 </html>
 """
-)
 
 
 def save_drawing(title: str, drawing: Callable[[float], str], width: float, output: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -91,9 +92,15 @@ class ArchitectureDrawing:
 
     def html(self) -> str:
         """The drawing in a page that finds and folds its parts; of one model also a token's steps."""
-        from archcli.wings.drawing.api.exploring import page_of
+        from archcli.wings.drawing.api.reporting.subjects import ReportedModel
+        from archcli.wings.drawing.load import page_file
+        from archcli.wings.drawing.measure.walk.stages import stages_of
+        from archcli.wings.drawing.picture.explore.page import explore_page
 
-        return page_of(self.name, self.svg(), self.subjects, self.anatomies)
+        models = [ReportedModel(it, it.source.removeprefix("preset ")).with_sets for it in self.subjects]
+        stages = [*stages_of(self.subjects[0].model, self.anatomies[0])] if len(models) == 1 else []
+        file = partial(page_file, folder="picture/explore")
+        return explore_page(self.name, self.svg(), models, stages, file)
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write an .svg, .html or .png; ArchError for another suffix. Returns the file."""

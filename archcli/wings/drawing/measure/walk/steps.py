@@ -2,165 +2,114 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import chain, groupby
+from itertools import groupby
 from typing import NamedTuple
 
 from archcli.arith import Number, Shape, rounded
-from archcli.graph import OpClass, Row, State, StateContent, StateKind
+from archcli.graph import OpClass, Row, State, StateKind
 from archcli.measure.kvcache.cache_size import CacheDtypes
 from archcli.measure.survey.show import CACHE_DTYPE
 from archcli.modules.models.layers import LayerIndex
-from archcli.wings.drawing.drawn import Anatomy, DrawnPart, Kind
+from archcli.wings.drawing.drawn import Anatomy, Kind
 
 OF_STREAM = 3
 """Axes of the stream: batch, tokens, features."""
 
 
-class StepAmounts(NamedTuple):
-    """Parameters read, FLOPs of matrix products, and bytes of the cache that are written and read."""
-
-    params: Number = 0
-    flops: Number = 0
-    written: Number = 0
-    read: Number = 0
-
-    def plus(self, more: StepAmounts, times: Number = 1) -> StepAmounts:
-        """The sum with `times` as many."""
-        return StepAmounts(*(a + times * b for a, b in zip(self, more, strict=True)))
-
-    def whole(self) -> StepAmounts:
-        """Each as a whole number."""
-        return StepAmounts(*map(rounded, self))
-
-
 class WalkStep(NamedTuple):
-    """A step: the operations outside of layers, a layer, or a part of a layer.
+    """A step: what runs before or after the layers, a layer, or a part of it.
 
-    kind: the path of the drawn layer; of what runs `before` or `after` a stack that of its first layer.
-    end: `before` or `after`; empty within the layers.
-    letter: of the part; empty for a whole layer.
-    times: layers that it stands for.
-    entered, left: shapes of what it reads and gives.
-    amounts: of one layer.
-    experts: (chosen, all) of a mixture.
+    amounts: parameters read, FLOPs of matrix products, bytes of the cache written and read, of one layer.
+    kind: the path of the drawn layer; of what runs before or after a stack that of its first layer.
+    end: `before` or `after`; empty within the layers. letter: of the part; empty for the whole layer.
+    times: layers that it stands for. entered, left: shapes. experts: (chosen, all) of a mixture.
     """
 
     title: str
-    kind: str
-    end: str
-    letter: str
-    times: int
-    entered: Shape
-    left: Shape
-    amounts: StepAmounts
+    amounts: tuple[Number, ...]
+    kind: str = ""
+    end: str = ""
+    letter: str = ""
+    times: int = 1
+    entered: Shape = ()
+    left: Shape = ()
     experts: tuple[Number, Number] | None = None
 
 
-def amounts_of(rows: Iterable[Row], phase: str, layers: int = 1, source: Iterable[Row] = ()) -> StepAmounts:
-    """The amounts of rows, in one of the layers that each of them stands for.
-
-    source: rows of an earlier pass whose keys and values of a source these rows read.
-    """
-    total = StepAmounts()
-    for row in rows:
-        of_products = (of for _, _, of in row.pieces(phase) if of.op_class is OpClass.CONTRACTION)
-        flops = sum((of.flops for of in of_products), 0)
-        params = row.unit_params * (row.experts.top_k if row.experts else 1)
-        written = _bytes((state, _added(state)) for state in row.states)
-        read = _bytes((state, state.elements) for state in row.states if phase == "decode")
-        total = total.plus(StepAmounts(params, flops, written, read), Fraction(row.times) / layers)
-    kept = [(row, state) for row in source for state in row.states if state.kind is StateKind.SOURCE]
-    of_source = sum((Fraction(row.times) / layers * _bytes([(it, it.elements)]) for row, it in kept), 0)
-    return total.plus(StepAmounts(read=of_source))
+def amounts_of(rows: Iterable[Row], phase: str, layers: int = 1) -> tuple[Number, ...]:
+    """The amounts of rows: of all that they stand for, or in one of so many layers."""
+    every = [[row.times * amount for amount in _amounts(row, phase)] for row in rows]
+    return tuple(rounded(Fraction(sum(of_rows)) / layers) for of_rows in zip(*every, strict=True))
 
 
-def _added(state: State) -> Number:
-    """Elements that a pass over one token writes: an entry, or all of a state that does not grow."""
-    return state.elements if state.tokens is None or state.kind is StateKind.SOURCE else state.per_token()
+def _amounts(row: Row, phase: str) -> Iterator[Number]:
+    yield row.unit_params * (row.experts.top_k if row.experts else 1)
+    yield sum(of.flops for _, _, of in row.pieces(phase) if of.op_class is OpClass.CONTRACTION)
+    decodes = phase == "decode"
+    yield sum(_bytes(state, _written(state, decodes=decodes)) for state in row.states)
+    yield sum(_bytes(state, state.elements) for state in row.states if decodes)
 
 
-def _bytes(elements: Iterable[tuple[State, Number]]) -> Number:
-    contents = Counter[StateContent]()
-    for state, number in elements:
-        contents[state.holds] += number
-    return CacheDtypes(CACHE_DTYPE).bytes_of(contents)
+def _written(state: State, *, decodes: bool) -> Number:
+    """Elements that a pass writes: of one token an entry, or a state that does not grow; a source once."""
+    if state.kind is StateKind.SOURCE:
+        return 0 if decodes else state.elements
+    return state.elements if state.tokens is None else state.per_token()
 
 
-class LayerSteps:
-    """The steps of a stack of layers in the rows of a pass.
+def _bytes(state: State, elements: Number) -> Number:
+    return CacheDtypes(CACHE_DTYPE).bytes_of({state.holds: elements})
 
-    rows: in their order. source: see `amounts_of`.
-    """
 
-    def __init__(
-        self,
-        anatomy: Anatomy,
-        index: LayerIndex,
-        rows: Sequence[Row],
-        phase: str,
-        source: Sequence[Row] = (),
-    ) -> None:
-        self.anatomy, self.index, self.phase = anatomy, index, phase
-        self.parts = {part.letter: part for part in anatomy.parts}
-        self.rows, self.source = index.by_layer(rows), index.by_layer(source)
-        self.outside = self.rows.pop("", [])
-        self.places = {id(row): place for place, row in enumerate(rows)}
-
-    def steps(self) -> Iterator[WalkStep]:
-        """What runs before the layers, a layer of each kind with its parts, and what runs after them."""
-        kinds = [kind for kind in self.anatomy.kinds if kind.path in self.rows]
-        stacks = [[*of_stack] for _, of_stack in groupby(kinds, lambda kind: _stack(kind.path))]
-        if not stacks:
-            return
-        # a source has the keys and values of a second stack besides, and nothing else of it
-        stack, *further = stacks
-        first = self.places[id(self.rows[stack[0].path][0])]
-        before = [row for row in self.outside if self.places[id(row)] < first]
-        after = [row for row in self.outside if self.places[id(row)] > first]
-        of_stack = [step for kind in stack for step in self._of_kind(kind)]
+def steps_of(anatomy: Anatomy, index: LayerIndex, rows: Sequence[Row], phase: str) -> Iterator[WalkStep]:
+    """What runs before the layers, a layer of each kind with its parts, what runs after them, and all."""
+    layers, places = index.by_layer(rows), {id(row): place for place, row in enumerate(rows)}
+    outside = layers.pop("", [])
+    kinds = [kind for kind in anatomy.kinds if kind.path in layers]
+    for _, of_stack in groupby(kinds, lambda kind: _stack(kind.path)):
+        stack = [*of_stack]
+        first = places[id(layers[stack[0].path][0])]
+        before = [row for row in outside if places[id(row)] < first]
+        after = [row for row in outside if places[id(row)] > first]
+        inner = [step for kind in stack for step in _of_kind(anatomy, index, layers, kind, phase)]
+        ends = inner[0].entered, inner[-1].left
         if before:
-            yield self._at_end("before", stack[0], before, before[0].inputs[0], of_stack[0].entered)
-        yield from of_stack
-        if after and after[-1].outputs:
-            yield self._at_end("after", stack[-1], after, of_stack[-1].left, after[-1].outputs[0])
-        for kind in chain.from_iterable(further):
-            yield from self._of_kind(kind)
+            yield _at_end(anatomy, stack[0], "before", before, phase)._replace(left=ends[0])
+        yield from inner
+        if after:
+            yield _at_end(anatomy, stack[0], "after", after, phase)._replace(entered=ends[1])
+        outside = []  # of a source's second stack nothing else runs
+    # weights that layers share are read in each of them, and counted once in all
+    once = sum(row.active_params for row in rows)
+    yield WalkStep("In all", (once, *amounts_of(rows, phase)[1:]))
 
-    def _at_end(self, end: str, kind: Kind, rows: Sequence[Row], entered: Shape, left: Shape) -> WalkStep:
-        strip = next(it for it in self.anatomy.strips if any(cell.kind == kind.path for cell in it.cells))
-        names = ", ".join(map(str, strip.before if end == "before" else strip.after)) or f"{end} the layers"
-        title, amounts = names[:1].upper() + names[1:], amounts_of(rows, self.phase).whole()
-        return WalkStep(title, strip.cells[0].kind, end, "", 1, entered, left, amounts)
 
-    def total(self) -> StepAmounts:
-        """The amounts of all rows; of weights that several layers share once."""
-        kinds = {path: len(self.index.span(rows[0].path)) for path, rows in self.rows.items()}
-        every = [(self.outside, 1, ""), *((self.rows[path], n, path) for path, n in kinds.items())]
-        total = StepAmounts()
-        for rows, layers, path in every:
-            total = total.plus(amounts_of(rows, self.phase, layers, self.source.get(path, ())), layers)
-        params = sum(row.active_params for rows, _, _ in every for row in rows)
-        return total._replace(params=params).whole()
+def _of_kind(
+    anatomy: Anatomy, index: LayerIndex, layers: dict[str, list[Row]], kind: Kind, phase: str
+) -> Iterator[WalkStep]:
+    """A layer of a kind, then its parts in the order in which they run."""
+    spans = [index.span(path) for path in layers if _stack(path) == _stack(kind.path)]
+    times = sum(len(span) for span in spans if span.start in kind.layers)
+    rows, parts = layers[kind.path], {part.letter: part for part in anatomy.parts}
+    for path, letter in [(kind.path, ""), *((node.id, node.letter) for node in kind.nodes if node.letter)]:
+        inside = [row for row in rows if row.path.startswith(f"{path}.")]
+        if inside:
+            title = parts[letter].title if letter else str(kind.title)
+            amounts = amounts_of(inside, phase, len(index.span(kind.path)))
+            nodes = parts[letter].nodes if letter else ()
+            choices = [(it.choice.chosen.value, it.choice.count.value) for it in nodes if it.choice]
+            yield WalkStep(title, amounts, kind.path, "", letter, times, *_ends(inside), *choices[:1])
 
-    def _of_kind(self, kind: Kind) -> Iterator[WalkStep]:
-        """A layer of a kind, then its parts in the order in which they run."""
-        alike = [path for path in self.rows if _stack(path) == _stack(kind.path)]
-        spans = [self.index.span(path) for path in alike]
-        times = sum(len(span) for span in spans if span.start in kind.layers)
-        rows, source = self.rows[kind.path], self.source.get(kind.path, [])
-        layers = len(self.index.span(rows[0].path))
-        whole = amounts_of(rows, self.phase, layers, source).whole()
-        yield WalkStep(str(kind.title), kind.path, "", "", times, *_ends(rows), whole)
-        for node in kind.nodes:
-            inside, kept = _below(node.id, rows), _below(node.id, source)
-            if node.letter and inside:
-                part = self.parts[node.letter]
-                amounts = amounts_of(inside, self.phase, layers, kept).whole()
-                ends = _ends(inside)
-                yield WalkStep(part.title, kind.path, "", part.letter, times, *ends, amounts, _experts(part))
+
+def _at_end(anatomy: Anatomy, kind: Kind, end: str, rows: Sequence[Row], phase: str) -> WalkStep:
+    """What runs before or after the stack that a kind of layer is in; its boxes give the title."""
+    strip = next(it for it in anatomy.strips if any(cell.kind == kind.path for cell in it.cells))
+    names = ", ".join(map(str, strip.before if end == "before" else strip.after)) or f"{end} the layers"
+    shapes = rows[0].inputs[0], rows[-1].outputs[0]
+    title = names[:1].upper() + names[1:]
+    return WalkStep(title, amounts_of(rows, phase), strip.cells[0].kind, end, "", 1, *shapes)
 
 
 def _stack(path: str) -> str:
@@ -168,19 +117,8 @@ def _stack(path: str) -> str:
     return path.rpartition(".")[0]
 
 
-def _below(path: str, rows: Iterable[Row]) -> list[Row]:
-    return [row for row in rows if row.path.startswith(f"{path}.")]
-
-
-def _ends(rows: Sequence[Row]) -> tuple[Shape, Shape]:
-    """The shapes of what the first row reads and the last one gives."""
-    # a rotary table that is made first reads positions alone
-    read = [row.inputs[0] for row in rows if row.inputs]
-    entered = next((shape for shape in read if len(shape) >= OF_STREAM), ())
-    return entered, rows[-1].outputs[0]
-
-
-def _experts(part: DrawnPart) -> tuple[Number, Number] | None:
-    """(chosen, all) experts of a part; None of a part without a choice."""
-    choices = (node.choice for node in part.nodes if node.choice is not None)
-    return next(((choice.chosen.value, choice.count.value) for choice in choices), None)
+def _ends(rows: Iterable[Row]) -> tuple[Shape, Shape]:
+    """The shapes of what rows read first and give last."""
+    # a rotary table that is made first reads positions alone; a source that is kept has no shapes
+    run = [row for row in rows if row.inputs and row.outputs]
+    return next(row.inputs[0] for row in run if len(row.inputs[0]) >= OF_STREAM), run[-1].outputs[0]

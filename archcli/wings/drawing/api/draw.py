@@ -94,7 +94,7 @@ class ArchitectureDrawing:
         """The drawing in a page that finds and folds its parts; of one model also a token's steps."""
         from archcli.wings.drawing.api.reporting.subjects import ReportedModel
         from archcli.wings.drawing.load import page_file
-        from archcli.wings.drawing.measure.walk.stages import stages_of
+        from archcli.wings.drawing.measure.token_walk import stages_of
         from archcli.wings.drawing.picture.explore.page import explore_page
 
         models = [ReportedModel(it, it.source.removeprefix("preset ")).with_sets for it in self.subjects]

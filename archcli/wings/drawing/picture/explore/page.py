@@ -14,8 +14,7 @@ from archcli.units import binary_bytes, short_count, short_flops
 from archcli.wings.drawing.report.page import filled, policy
 
 if TYPE_CHECKING:
-    from archcli.wings.drawing.measure.walk.stages import WalkStage
-    from archcli.wings.drawing.measure.walk.steps import WalkStep
+    from archcli.wings.drawing.measure.token_walk import WalkStage, WalkStep
 
 SCRIPTS = ("marks", "folds", "find", "walk", "explore")
 """The scripts of the page, in their order."""

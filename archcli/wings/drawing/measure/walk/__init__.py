@@ -1,1 +1,0 @@
-"""The way of one token through a model, step by step."""

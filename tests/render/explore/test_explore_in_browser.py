@@ -298,7 +298,7 @@ def test_each_step_shows_its_numbers_and_lights_what_runs(browser, pages, model)
         assert by_id(browser, "place").text == f"{number} of {len(steps)}"
         assert by_id(browser, "stage").text == stage["title"]
         shown = [
-            cell.get_attribute("data-value") for cell in browser.find_elements("css selector", "#facts td")
+            cell.get_attribute("data-value") for cell in browser.find_elements("css selector", "#facts dd")
         ]
         exact = [amount for amount, _ in step["amounts"]]
         assert [value for value in shown if value] == [*exact[:2], *(it for it in exact[2:] if it != "0")]

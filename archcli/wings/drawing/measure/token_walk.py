@@ -85,8 +85,9 @@ def stages_of(model: Model, anatomy: Anatomy) -> Iterator[WalkStage]:
         yield WalkStage(f"A pass over {counted.new:,} tokens", 0, steps, (flops, "params {}"))
         return
     counted = checked_pass(model, Request("decode", 1, 1, text - 1, media=media))
-    kept: list[Row] = []
+    kept, length = list[Row](), ""
     if counted.source_len is not None:
+        length = "" if media else f" --source-len {counted.source_len}"
         # a pass reads the keys and values of a source, and its own rows lack them
         filling = checked_pass(model.with_media(media), counted.request.filling()).rows
         keeping = [row for row in filling if any(state.kind is StateKind.SOURCE for state in row.states)]
@@ -95,8 +96,9 @@ def stages_of(model: Model, anatomy: Anatomy) -> Iterator[WalkStage]:
         title = f"The source, {counted.source_len:,} positions, once"
         yield WalkStage(title, 0, source, (f"show {{}} -s {text - 1}{options}",))
     steps = tuple(steps_of(anatomy, index, [*counted.rows, *kept], "decode"))
-    flops, cache = f"flops {{}} --phase decode --past {text - 1}", f"kvcache {{}} --context {text}"
-    commands = (f"{flops}{options}", f"{cache}{options}", "params {}")
+    flops, cache = f"flops {{}} --phase decode --past {text - 1}", f"kvcache {{}} --context {text}{length}"
+    # of a model with a source `params` has the parameters of both stages
+    commands = (f"{flops}{options}", f"{cache}{options}", *([] if kept else ["params {}"]))
     yield WalkStage(f"One token, after {counted.past:,} others", 0, steps, commands)
 
 

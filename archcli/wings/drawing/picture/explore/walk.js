@@ -5,11 +5,7 @@ let place = -1;
 
 const grouped = (number) => String(number).replace(/\B(?=(\d{3})+$)/g, ",");
 const sized = (shape) => `[${shape.map(grouped).join(", ")}]`;
-const row = (name, text, ...below) => {
-  const head = node("th", name);
-  head.scope = "row";
-  return node("tr", "", head, node("td", text, ...below));
-};
+const row = (name, text, ...below) => node("div", "", node("dt", name), node("dd", text, ...below));
 // an amount in short, and below it with all digits
 const amountRow = (name, [exact, short]) => {
   const digits = grouped(exact);

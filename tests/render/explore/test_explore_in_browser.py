@@ -222,9 +222,14 @@ def test_folding_overprints_nothing_and_unfolding_restores(browser, pages, model
     screen(browser, 1400)
     opened(browser, pages(*models))
     before, height = browser.execute_script(TEXTS), browser.execute_script(HEIGHT)
+    last = """return Math.max(...[...document.querySelectorAll('g[data-part]')]
+      .map((e) => e.getBoundingClientRect().top))"""
+    lowest = browser.execute_script(last)
     by_id(browser, "fold").click()
     folded = browser.execute_script(TEXTS)
     assert len(folded) < len(before)
+    # what stood below has moved up
+    assert browser.execute_script(last) < lowest - 100
     assert browser.execute_script(HEIGHT) <= height
     by_id(browser, "fold").click()
     assert browser.execute_script(TEXTS) == before
@@ -250,6 +255,7 @@ def test_a_box_is_folded_by_the_keyboard(browser, pages):
         assert browser.execute_script(f"return {toggle}.ariaExpanded") == expanded
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(
     ("address", "within"),
     [
@@ -269,6 +275,10 @@ def test_an_address_opens_a_part(browser, pages, address, within):
       return [target.top > 0 && target.top < innerHeight,
         Math.abs(frame.top - target.top) < 8 && Math.abs(frame.left - target.left) < 8]"""
     assert browser.execute_script(script, within) == [True, True]
+    opened_box = browser.find_element("css selector", f"#drawing {within.split()[0]}")
+    assert not opened_box.get_attribute("class")
+    boxes = browser.find_elements("css selector", "#drawing :is(g[data-part], g[data-kind])")
+    assert len(browser.find_elements("css selector", "#drawing .folded")) == len(boxes) - 1
 
 
 def test_a_click_sets_the_address_that_opens_it(browser, pages):

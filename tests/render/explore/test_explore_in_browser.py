@@ -7,7 +7,6 @@ command's JSON; folding overprints no text; a step lights what runs.
 import base64
 import json
 import shlex
-import shutil
 import struct
 from random import Random
 from xml.etree import ElementTree as ET
@@ -17,11 +16,9 @@ import pytest
 import archcli
 from browsing import overlap, shrunk
 
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
     pytest.mark.long,
     pytest.mark.xdist_group("browser"),
-    pytest.mark.skipif(not (BROWSER and DRIVER), reason="no chromium (apt: chromium chromium-driver)"),
 ]
 MODELS = ("gpt2", "deepseek-v3", "jamba-1.5-mini", "t5-base", "llama-3.2-11b-vision")
 PAIR = ("llama-3.1-8b", "mixtral-8x7b")
@@ -36,35 +33,6 @@ const lit = (name) => [...document.querySelectorAll(`.runs[data-${name}]`)].map(
 const once = (names) => [...new Set(names)].sort();
 return Object.fromEntries(['part', 'kind', 'of', 'end'].map((name) => [name, once(lit(name))]));
 """
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """A headless chromium that keeps what pages say on the console."""
-    selenium = pytest.importorskip("selenium.webdriver", reason="no selenium: it is in the extra `dev`")
-    options = selenium.ChromeOptions()
-    options.binary_location = BROWSER
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    driver = selenium.Chrome(options, selenium.ChromeService(DRIVER))
-    leave = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
-    driver.execute_cdp_cmd("Browser.grantPermissions", leave)
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory):
-    """The file of a page on models, written once."""
-    folder, written = tmp_path_factory.mktemp("pages"), {}
-
-    def page(*models):
-        if models not in written:
-            written[models] = archcli.draw(*models).save(folder / f"{'-'.join(models)}.html")
-        return written[models]
-
-    return page
 
 
 def screen(browser, width, scheme="light", media=""):

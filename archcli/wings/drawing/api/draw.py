@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -92,12 +93,11 @@ class ArchitectureDrawing:
 
     def html(self) -> str:
         """The drawing in a page that finds and folds its parts; of one model also a token's steps."""
-        from archcli.wings.drawing.api.reporting.subjects import ReportedModel
         from archcli.wings.drawing.load import page_file
         from archcli.wings.drawing.measure.token_walk import stages_of
         from archcli.wings.drawing.picture.explore.page import explore_page
 
-        models = [ReportedModel(it, it.source.removeprefix("preset ")).with_sets for it in self.subjects]
+        models = [*map(_in_shell, self.subjects)]
         stages = [*stages_of(self.subjects[0].model, self.anatomies[0])] if len(models) == 1 else []
         file = partial(page_file, folder="picture/explore")
         return explore_page(self.name, self.svg(), models, stages, file)
@@ -137,6 +137,12 @@ class ArchitectureDrawing:
 
     def __repr__(self) -> str:
         return f"ArchitectureDrawing({self.name})"
+
+
+def _in_shell(subject: Subject) -> str:
+    """The model and its --set options as a shell takes them."""
+    word = subject.source if Path(subject.source).is_file() else subject.name
+    return shlex.join([word, *(piece for text in subject.overrides for piece in ("--set", text))])
 
 
 def check_count(models: int, command: str = "draw") -> None:

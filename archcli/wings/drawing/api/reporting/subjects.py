@@ -26,11 +26,6 @@ class ReportedModel(NamedTuple):
         """The model as a shell takes it."""
         return shlex.quote(str(self.source) if self._has_name else self.subject.name)
 
-    @property
-    def with_sets(self) -> str:
-        """The model and its --set options as a shell takes them."""
-        return " ".join([self.shell_word, *(f"--set {shlex.quote(text)}" for text in self.subject.overrides)])
-
     def again(self, texts: Sequence[str]) -> Model:
         """The model with texts of --set beside those it has. Raises ArchError where they are refused."""
         if self._has_name:

@@ -40,6 +40,7 @@ NOT_RUN = {
     *("__pycache__", "tests", "benchmarks", "schema.json", "figures.json"),
     *("choosing", "prices"),  # no form of the page asks for devices
     *("runtime", "mcp"),  # torch runs no model there, and no assistant asks
+    *("explore", "token_walk.py"),  # a drawing is shown there, and written to no page
 }
 BUILD = 'const BUILD = { cache: "", files: [] };'
 FETCHED_S = 300

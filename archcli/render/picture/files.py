@@ -30,7 +30,7 @@ LETTER = (
 )
 NARROW = 340.0
 """Pixels of a drawing on a phone."""
-HEAD = """<!doctype html>
+PAGE = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -38,10 +38,7 @@ HEAD = """<!doctype html>
 <title>{title}</title>
 <style>
 :root {{ color-scheme: light dark }}
-"""
-PAGE = (
-    HEAD
-    + """body {{ margin: 0 }}
+body {{ margin: 0 }}
 svg {{ display: block; max-width: 100%; height: auto }}
 .phone {{ display: none }}
 @media (max-width: 640px) {{ .screen {{ display: none }} .phone {{ display: block }} }}
@@ -53,19 +50,6 @@ svg {{ display: block; max-width: 100%; height: auto }}
 </body>
 </html>
 """
-)
-ALONE = (
-    HEAD
-    + """body {{ margin: 0; background: #fff }}
-svg {{ display: block; margin: 0 auto; min-width: 700px; width: 100%; max-width: 1400px; height: auto }}
-@media (prefers-color-scheme: dark) {{ body {{ background: #0d1117 }} }}
-</style>
-</head>
-<body>
-{drawing}</body>
-</html>
-"""
-)
 
 
 def save_drawing(title: str, drawing: Callable[[float], str], width: float, output: Path) -> None:
@@ -75,11 +59,6 @@ def save_drawing(title: str, drawing: Callable[[float], str], width: float, outp
         return PAGE.format(title=escaped(title), screen=drawing(width), phone=drawing(NARROW))
 
     draw(output, lambda: drawing(width), html)
-
-
-def save_sheet(title: str, svg_text: Callable[[], str], output: Path) -> None:
-    """Write a drawing of its own grounds and one width: an SVG, alone in a page, or as PNG."""
-    draw(output, svg_text, lambda: ALONE.format(title=escaped(title), drawing=svg_text()))
 
 
 def draw(output: Path, svg_text: Callable[[], str], html_text: Callable[[], str]) -> None:

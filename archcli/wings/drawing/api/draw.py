@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -56,8 +58,14 @@ class DrawOptions:
 class ArchitectureDrawing:
     """A drawing of one to four architectures: as SVG in a notebook, as text where it is printed."""
 
-    def __init__(self, anatomies: Sequence[Anatomy], differences: Sequence[Difference] = ()) -> None:
-        """Keep the content; the layout is computed by `svg` and `text`."""
+    def __init__(
+        self,
+        subjects: Sequence[Subject],
+        anatomies: Sequence[Anatomy],
+        differences: Sequence[Difference] = (),
+    ) -> None:
+        """Keep the models and the content; the layout is computed by `svg` and `text`."""
+        self.subjects = tuple(subjects)
         self.anatomies, self.differences = tuple(anatomies), tuple(differences)
 
     def svg(self) -> str:
@@ -83,11 +91,22 @@ class ArchitectureDrawing:
         drawn = outline.outline(models, self.differences, width, signs)
         return lines.coloured(drawn) if coloured else lines.plain(drawn)
 
+    def html(self) -> str:
+        """The drawing in a page that finds and folds its parts; of one model also a token's steps."""
+        from archcli.wings.drawing.load import page_file
+        from archcli.wings.drawing.measure.token_walk import stages_of
+        from archcli.wings.drawing.picture.explore.page import explore_page
+
+        models = [*map(_in_shell, self.subjects)]
+        stages = [*stages_of(self.subjects[0].model, self.anatomies[0])] if len(models) == 1 else []
+        file = partial(page_file, folder="picture/explore")
+        return explore_page(self.name, self.svg(), models, stages, file)
+
     def save(self, path: str | PathLike[str]) -> Path:
         """Write an .svg, .html or .png; ArchError for another suffix. Returns the file."""
-        from archcli.render.picture.files import save_sheet
+        from archcli.render.picture import files
 
-        save_sheet(self.name, self.svg, Path(path))
+        files.draw(Path(path), self.svg, self.html)
         return Path(path)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -126,6 +145,12 @@ class ArchitectureDrawing:
         return f"ArchitectureDrawing({self.name})"
 
 
+def _in_shell(subject: Subject) -> str:
+    """The model and its --set options as a shell takes them."""
+    word = subject.source if Path(subject.source).is_file() else subject.name
+    return shlex.join([word, *(piece for text in subject.overrides for piece in ("--set", text))])
+
+
 def check_count(models: int, command: str = "draw") -> None:
     """Raise ArchError for no model, and for more than fit beside each other."""
     if not models:
@@ -145,7 +170,7 @@ def drawing_of(subjects: Sequence[Subject], options: DrawOptions) -> Architectur
         replace(anatomy(subject.model, options.show, timed), name=name)
         for subject, name in zip(subjects, _distinct([subject.name for subject in subjects]), strict=True)
     ]
-    return ArchitectureDrawing(anatomies, _differences(subjects) if len(subjects) > 1 else ())
+    return ArchitectureDrawing(subjects, anatomies, _differences(subjects) if len(subjects) > 1 else ())
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

@@ -18,7 +18,7 @@ Models = Annotated[list[str] | None, models_argument("One to four")]
 PictureFile = Annotated[
     Path | None,
     Option(
-        "An .svg or .html file; with resvg-py also a .png; - prints the SVG.",
+        "An .svg, or an .html page to explore; with resvg-py also a .png; - prints the SVG.",
         "-o",
         metavar="FILE",
         reads="picture",

@@ -96,7 +96,8 @@ class Drawn:
         top = y + self._top(len(lines)) + (height - least) / 2
         body = self.graph.shapes(x + MARGIN, top, width - 2 * MARGIN, scale)
         shapes = (frame, *ring, heading, *right, *texts, *body)
-        return shapes if self.path is None else (SvgShape("g", {"data_kind": self.path}, shapes),)
+        name = {"data_part": self.letter} if self.path is None else {"data_kind": self.path}
+        return (SvgShape("g", name, shapes),)
 
     def _top(self, lines: int) -> float:
         """Units from its upper edge to the graph."""

@@ -61,8 +61,8 @@ def shapes(strip: Strip, x: float, y: float, height: float, title: str = "Layers
     room = height - HEADING - _boxes(strip.after) - _boxes(strip.before)
     column = CellColumn(x + CELLS, top, room, room / strip.n_layers.value)
     middle = column.x + WIDE / 2
-    yield from _stacked(reversed(strip.after), middle, top, upwards=True)
-    yield from _stacked(reversed(strip.before), middle, top + room, upwards=False)
+    yield _end("after", strip, _stacked(reversed(strip.after), middle, top, upwards=True))
+    yield _end("before", strip, _stacked(reversed(strip.before), middle, top + room, upwards=False))
     yield from _apart(strip.beside, x, y + HEADING)
     yield from _cells(strip, column)
     yield from _numbers(strip, column)
@@ -132,6 +132,11 @@ def _lines(label: str) -> list[Words]:
 
 def _height(label: str) -> float:
     return PILL if _is_norm(label) else BOX + LEADING * len(_lines(label))
+
+
+def _end(name: str, strip: Strip, shapes: Drawing) -> SvgShape:
+    """A group of the boxes before or after the cells; `data-stack` is the kind of the first layer."""
+    return SvgShape("g", {"data_end": name, "data_stack": strip.cells[0].kind}, tuple(shapes))
 
 
 def _stacked(labels: Any, middle: float, edge: float, *, upwards: bool) -> Drawing:

@@ -1,0 +1,1 @@
+"""What is counted for the page of a drawing."""

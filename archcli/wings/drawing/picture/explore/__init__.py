@@ -1,0 +1,1 @@
+"""The page around a drawing that lets one explore it."""

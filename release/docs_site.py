@@ -19,6 +19,7 @@ import tomllib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from model_pages import write_models
 from site_parts import write_parts
 
 ROOT = Path(__file__).parents[1]
@@ -94,13 +95,21 @@ def write_for_programs(folder: Path, address: str) -> None:
     shutil.copy(ROOT / "presets" / "schema.json", site)
 
 
+def widen(docs: Path) -> None:
+    """Give pages of pictures the room of the list of contents."""
+    for page in (docs / "index.md", docs / "gallery.md", *(docs / "gallery").glob("*.md")):
+        page.write_text("---\nhide:\n  - toc\n---\n\n" + page.read_text())
+
+
 def build(folder: Path) -> int:
     """Build the pages from a copy of docs/ that has the pages which are made for the site; the exit code."""
     with TemporaryDirectory() as name:
         stage = Path(name)
         shutil.copy(folder / "mkdocs.yml", stage)
         shutil.copytree(folder / "docs", stage / "docs")
+        write_models(stage / "docs")
         write_parts(stage / "docs")
+        widen(stage / "docs")
         done = subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=stage, check=False)
         if done.returncode == 0:
             shutil.rmtree(folder / "site", ignore_errors=True)

@@ -21,7 +21,13 @@ document.addEventListener(
   true,
 );
 
-/* What scrolls sideways can be scrolled by keyboard. */
-for (const box of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset pre > code")) {
-  if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
-}
+/* What scrolls sideways can be scrolled by keyboard; a copy button is no landmark of the page. */
+const access = () => {
+  for (const box of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset pre > code")) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+  }
+  document.querySelectorAll("nav.md-code__nav").forEach((nav) => nav.setAttribute("role", "none"));
+};
+new MutationObserver(access).observe(document.body, { childList: true, subtree: true });
+addEventListener("resize", access);
+access();

@@ -20,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from model_pages import write_models
+from search_index import shorten_index
 from site_parts import write_parts
 
 ROOT = Path(__file__).parents[1]
@@ -112,6 +113,7 @@ def build(folder: Path) -> int:
         widen(stage / "docs")
         done = subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=stage, check=False)
         if done.returncode == 0:
+            shorten_index(stage / "site" / "search.json")
             shutil.rmtree(folder / "site", ignore_errors=True)
             shutil.copytree(stage / "site", folder / "site")
         return done.returncode

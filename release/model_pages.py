@@ -20,13 +20,21 @@ from archcli.render.values import exact, short
 
 MOST_DIFFERENCES = 24
 """Rows of the table of settings that differ from a forebear's."""
-SIZES = ((1e9, "below 1B"), (4e9, "1B to 4B"), (10e9, "4B to 10B"), (40e9, "10B to 40B"), (150e9, "40B to 150B"))
+SIZES = (
+    (1e9, "below 1B"),
+    (4e9, "1B to 4B"),
+    (10e9, "4B to 10B"),
+    (40e9, "10B to 40B"),
+    (150e9, "40B to 150B"),
+)
 LARGEST = "150B and more"
 INTRODUCTION = """# Gallery
 
-{count} models as [`archcli draw`](commands/draw.md) draws them, small: layers from left to right, the mixer above and the network below, and what a token
-reads by component. Blue is attention, hatched green a recurrent layer, ochre a dense network, orange routed experts, violet the expert that all tokens pass, grey
-tables and the head. Each leads to its page: the full drawing to scale, figures, findings of `check`, source, and what it changed.
+{count} models as [`archcli draw`](commands/draw.md) draws them, small: layers from left to right, the mixer
+above and the network below, and what a token reads by component. Blue is attention, hatched green a recurrent
+layer, ochre a dense network, orange routed experts, violet the expert that all tokens pass, grey tables and
+the head. Each leads to its page: the full drawing to scale, figures, findings of `check`, source, and what it
+changed.
 
 [Two side by side](gallery/compare.md)
 
@@ -37,13 +45,13 @@ COMPARE = """# Two models side by side
 <div id="two" markdown>
 
 `archcli draw llama-3.1-8b qwen3-8b -o two.svg` draws two to four models in one picture, and
-[`archcli compare llama-3.1-8b qwen3-8b`](../commands/compare.md) has what differs, and what it costs. With JavaScript this page shows any two of
-[the gallery](../gallery.md).
+[`archcli compare llama-3.1-8b qwen3-8b`](../commands/compare.md) has what differs, and what it costs. With
+JavaScript this page shows any two of [the gallery](../gallery.md).
 
 </div>
 
 <script type="application/json" id="names">{names}</script>
-<script src="../../gallery.js"></script>
+<script src="../gallery.js"></script>
 """
 Record = Mapping[str, Any]
 
@@ -54,7 +62,10 @@ def size_of(record: Record) -> str:
 
 
 def forebear(record: Record, records: Sequence[Record]) -> Record | None:
-    """The latest model of the series with an earlier date: of those with or without media, the nearest in size."""
+    """The latest earlier model of the series and kind, the nearest in size; None where no preset is one.
+
+    Models with encoders of images or sounds have such a one before them.
+    """
     earlier = [
         other
         for other in records
@@ -82,8 +93,7 @@ def model_page(record: Record, records: Sequence[Record]) -> str:
             f"{_way(record, records)}\n",
             *_figures(record),
             f'\n<div class="picture" tabindex="0" markdown>\n\n{_picture(name)}\n\n</div>\n',
-            f'<div class="doors" markdown>\n\n[Try it](../try/index.html#model={name}&tab=fit)\n'
-            f'<a href="../compare/#{name},{beside}">Beside {beside}</a>\n\n</div>\n',
+            _doors(name, beside),
             "## What `check` says\n",
             *_findings(name),
             "\n## Source\n",
@@ -93,6 +103,13 @@ def model_page(record: Record, records: Sequence[Record]) -> str:
             "",
         ]
     )
+
+
+def _doors(name: str, beside: str) -> str:
+    """Links to Try it with this model, and to its drawing beside another's."""
+    asked = f"[Try it](../try/index.html#model={name}&tab=fit)"
+    both = f'<a href="compare/#{name},{beside}">Beside {beside}</a>'
+    return f'<div class="doors" markdown>\n\n{asked}\n{both}\n\n</div>\n'
 
 
 def _way(record: Record, records: Sequence[Record]) -> str:
@@ -110,7 +127,7 @@ def _picture(name: str) -> str:
 
 
 def _figures(record: Record) -> Iterator[str]:
-    context = record["max_seq_len"]
+    context, cache = record["max_seq_len"], record["kv_bytes_per_token"]
     figures = {
         "parameters": f"{exact(record['params'], 'number')} ({short(record['params'], 'count')})",
         "active": short(record["active_params"], "count"),
@@ -118,7 +135,7 @@ def _figures(record: Record) -> Iterator[str]:
         "d_model": exact(record["d_model"], "number"),
         "attention": record["attention"],
         "experts": f"{record['top_k']} of {record['n_experts']}" if record["n_experts"] else "-",
-        "cache per token": short(record["kv_bytes_per_token"], "bytes") if record["kv_bytes_per_token"] else "-",
+        "cache per token": short(cache, "bytes") if cache else "-",
         "context": exact(context, "number") if context else "-",
         "released": record["released"] or "-",
     }
@@ -147,7 +164,8 @@ def _findings(name: str) -> Iterator[str]:
 def _source(record: Record) -> Iterator[str]:
     source = record["source"]
     shown = f"<{source}>" if source.startswith("https://") else source
-    yield f"{shown}, released {record['released']}, of the series {record['series']}. The preset states no licence; the source does."
+    yield f"{shown}, released {record['released']}, of the series {record['series']}."
+    yield "The preset states no licence; look for it at the source."
     stated = (load(record["name"]).model.published or {}).get("params")
     if stated == record["params"]:
         yield f"Its published parameters, {stated:,}, are those counted."
@@ -162,7 +180,10 @@ def _changes(record: Record, earlier: Record | None) -> Iterator[str]:
         return
     name, before = record["name"], earlier["name"]
     report = archcli.compare(before, name)
-    yield f"Beside [{before}]({before}.md) of {earlier['released']}, the latest earlier preset of its series: {report.headline.partition(': ')[2]}.\n"
+    costs = report.headline.partition(": ")[2]
+    costs = "the figures are the same" if costs == "all the same" else costs
+    of = f"[{before}]({before}.md) of {earlier['released']}, the latest earlier preset of its series"
+    yield f"Beside {of}: {costs}.\n"
     rows = [row for row in report.rows if row["section"] == "YAML"]
     if rows:
         yield f"| setting | {before} | {name} |"
@@ -187,7 +208,7 @@ def gallery_page(records: Sequence[Record]) -> str:
     parts += ["## By year\n", *_lists(records, lambda record: str(record["year"]), years)]
     series = sorted({record["series"] for record in records})
     parts += ["## By series\n", *_lists(records, lambda record: record["series"], series)]
-    return "\n".join([*parts, '<script src="../gallery.js"></script>\n'])
+    return "\n".join([*parts, '<script src="gallery.js"></script>\n'])
 
 
 def _card(record: Record, kind: str) -> str:
@@ -202,12 +223,10 @@ def _card(record: Record, kind: str) -> str:
         "released": record["released"],
     }
     data = " ".join(f'data-{key}="{escape(str(value))}"' for key, value in values.items())
-    facts = " · ".join(
-        [short(record["params"], "count"), str(record["attention"]), str(record["released"])]
-    )
+    facts = " · ".join([short(record["params"], "count"), str(record["attention"]), str(record["released"])])
     return (
-        f'<li id="{name}" data-name="{name}" {data}><a href="{name}/">'
-        f'<img src="../pictures/gallery/{name}.svg" alt="" loading="lazy" width="300" height="132">'
+        f'<li id="{name}" data-name="{name}" {data}><a href="gallery/{name}/">'
+        f'<img src="pictures/gallery/{name}.svg" alt="" loading="lazy" width="300" height="132">'
         f"<b>{name}</b></a><span>{escape(facts)}</span></li>"
     )
 
@@ -215,8 +234,8 @@ def _card(record: Record, kind: str) -> str:
 def _lists(records: Sequence[Record], group: Any, names: Sequence[str]) -> Iterator[str]:
     """A line of links for each group."""
     for name in names:
-        links = [f"[{record['name']}](gallery/{record['name']}.md)" for record in records if group(record) == name]
-        yield f"**{name}**: {', '.join(links)}\n"
+        members = [record["name"] for record in records if group(record) == name]
+        yield f"**{name}**: {', '.join(f'[{member}](gallery/{member}.md)' for member in members)}\n"
 
 
 def write_models(docs: Path) -> None:
@@ -225,7 +244,9 @@ def write_models(docs: Path) -> None:
     folder = docs / "gallery"
     folder.mkdir()
     (docs / "gallery.md").write_text(gallery_page(records))
-    (folder / "compare.md").write_text(COMPARE.format(names=json.dumps([record["name"] for record in records])))
+    (folder / "compare.md").write_text(
+        COMPARE.format(names=json.dumps([record["name"] for record in records]))
+    )
     for record in records:
         archcli.draw(record["name"]).save(folder / f"{record['name']}.svg")
         (folder / f"{record['name']}.md").write_text(model_page(record, records))

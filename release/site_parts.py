@@ -15,7 +15,7 @@ from typing import NamedTuple
 PARTED = ("rules.md", "keys.md")
 """Pages whose second-level headings become pages."""
 
-LONGEST = 200
+LONGEST = 150
 """Lines of a part; the kinds of a longer one are pages, too."""
 
 DEEPEST = 3
@@ -128,7 +128,7 @@ def first_sentence(text: str) -> str:
     return "" if sentence.startswith(("#", "|", FENCE, "*")) else sentence.replace("|", "\\|")
 
 
-def index(page: str, text: str, parts: tuple[Part, ...]) -> str:
+def index(text: str, parts: tuple[Part, ...]) -> str:
     """A page that leads to its parts: where it links to them, by these links, else by a table."""
     linked = {link.lstrip("#") for link in LINK.findall(text) if link.startswith("#")}
     if all(part.anchors[0] in linked for part in parts):
@@ -170,10 +170,10 @@ def write_parts(docs: Path) -> None:
         moved |= dict(moved_anchors(page, parts))
         among = list(flat(parts))
         titles = {page: before.split("\n", 1)[0].lstrip("# ")} | {part.path: part.title for part in among}
-        pages[page] = index(page, before, parts)
+        pages[page] = index(before, parts)
         for part in among:
-            text = index(page, part.text, part.parts) if part.parts else part.text
-            head = f"{neighbours(part, page, among, titles)}\n\n# {part.title}\n"
+            text = index(part.text, part.parts) if part.parts else part.text
+            head = f"# {part.title}\n\n{neighbours(part, page, among, titles)}\n"
             made[part.path] = (head, f"\n{text}")
     for path, (head, text) in made.items():
         of = next(page for page in PARTED if path.startswith(page.removesuffix(".md") + "/"))

@@ -1,6 +1,7 @@
-"""The notebook of the tutorial is made of its pages, has the form of a notebook, and runs from top to bottom."""
+"""The notebook of the tutorial is made of its pages, has the form of one, and runs from top to bottom."""
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def test_it_has_the_form_of_a_notebook():
 
 def test_it_has_the_four_parts_and_every_command_of_the_pages():
     text = "\n".join(source(cell) for cell in NOTEBOOK["cells"])
-    assert [line[2:3] for line in text.splitlines() if line.startswith("# ") and line[2].isdigit()] == [*"1234"]
+    assert re.findall(r"^# (\d)\. ", text, flags=re.MULTILINE) == [*"1234"]
     pages = [(notebook.TUTORIAL / f"{page}.md").read_text() for page in notebook.PAGES]
     shown = [line[2:] for page in pages for line in page.splitlines() if line.startswith("$ ")]
     assert [source(cell)[1:] for cell in CODE if source(cell).startswith("!")] == shown

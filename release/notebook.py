@@ -63,8 +63,8 @@ def _source(language: str, content: str) -> str:
     """What runs of a block: a YAML is written to the file that its first line names."""
     if language == "python":
         return content.strip()
-    first, _, rest = content.strip().partition("\n")
-    return f"%%writefile {first.removeprefix('# ')}\n{rest}"
+    named = content.partition("\n")[0].removeprefix("# ")
+    return f"%%writefile {named}\n{content.strip()}"
 
 
 def _code(source: str, output: str = "") -> Cell:

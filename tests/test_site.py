@@ -74,7 +74,7 @@ def test_no_link_is_broken(built):
     assert list(broken(site.resolve(), [at.resolve() for at in html(site)])) == []
 
 
-@pytest.mark.parametrize("name", ["rules", "keys"])
+@every_row("name", ["rules", "keys"])
 def test_old_anchors_of_a_page_in_parts_lead_to_the_part(built, name):
     _, site = built
     index = (site / name / "index.html").resolve()

@@ -11,11 +11,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-SHOWN = 200
+SHOWN = 160
 """Characters of a text that stay as they are."""
 
-WORD = re.compile(r"[\w.-]+")
-NUMBER = re.compile(r"[\d.,-]+")
+WORD = re.compile(r"[\w.-]{2,30}")
+NUMBER = re.compile(r"[\d.,x-]+\w?")
 MODEL = re.compile(r"gallery/[^/#]+/(#.*)?")
 Entry = dict[str, Any]
 

@@ -17,6 +17,11 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from model_pages import write_models
+from search_index import shorten_index
+from site_parts import write_parts
 
 ROOT = Path(__file__).parents[1]
 ENTRY = re.compile(r"^( *)- ([^:\n]+):(?: (\S+\.md))?$", re.MULTILINE)
@@ -91,16 +96,39 @@ def write_for_programs(folder: Path, address: str) -> None:
     shutil.copy(ROOT / "presets" / "schema.json", site)
 
 
+def widen(docs: Path) -> None:
+    """Give pages of pictures the room of the list of contents."""
+    for page in (docs / "index.md", docs / "gallery.md", *(docs / "gallery").glob("*.md")):
+        page.write_text("---\nhide:\n  - toc\n---\n\n" + page.read_text())
+
+
+def build(folder: Path) -> int:
+    """Build the pages from a copy of docs/ that has the pages which are made for the site; the exit code."""
+    with TemporaryDirectory() as name:
+        stage = Path(name)
+        shutil.copy(folder / "mkdocs.yml", stage)
+        shutil.copytree(folder / "docs", stage / "docs")
+        write_models(stage / "docs")
+        write_parts(stage / "docs")
+        widen(stage / "docs")
+        done = subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=stage, check=False)
+        if done.returncode == 0:
+            shorten_index(stage / "site" / "search.json")
+            shutil.rmtree(folder / "site", ignore_errors=True)
+            shutil.copytree(stage / "site", folder / "site")
+        return done.returncode
+
+
 def main(folder: Path) -> int:
     """Build; the exit code of the first step that fails."""
-    built = subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=folder, check=False)
-    if built.returncode == 0:
+    code = build(folder)
+    if code == 0:
         urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {})
         address = urls.get("Documentation", "").rstrip("/")
         write_for_programs(folder, address and f"{address}/")
         page = [sys.executable, str(ROOT / "docs" / "try" / "build.py"), str(folder / "site")]
         return subprocess.run(page, check=False).returncode
-    return built.returncode
+    return code
 
 
 if __name__ == "__main__":

@@ -44,6 +44,12 @@ class NumberedLine(str):
         return line
 
 
+class Statement(str):
+    """A line of what a model states, such as `RoPE θ 500,000`: its numbers are settings, not figures."""
+
+    __slots__ = ()
+
+
 def _written(part: str | Figure) -> str:
     return f"{part.value:,}" if type(part) is Figure else str(part)
 
@@ -234,6 +240,8 @@ class Share(NamedTuple):
 class Anatomy:
     """All that a drawing of one model says.
 
+    stated: its context, positions and date: a second line below `subtitle`.
+
     headline: key figures, each with its caption and its form (`short`, `bytes`).
     strips: the stacks of layers.
     kinds, parts: distinct kinds of layer; mixers and networks.
@@ -252,3 +260,4 @@ class Anatomy:
     shown: str
     foot: tuple[str, ...] = ()
     towers: tuple[Anatomy, ...] = ()
+    stated: Statement = Statement()

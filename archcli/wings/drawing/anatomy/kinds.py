@@ -21,7 +21,7 @@ from archcli.wings.drawing.anatomy.parts import (
 )
 from archcli.wings.drawing.anatomy.reading import Forward, Reader
 from archcli.wings.drawing.anatomy.shares import hues_of_part
-from archcli.wings.drawing.anatomy.titles import short_title
+from archcli.wings.drawing.anatomy.titles import box_lines, short_title
 from archcli.wings.drawing.drawn import DrawnNode, DrawnPart, Figure, Hue, Kind, NumberedLine
 
 RUNS_LISTED = 2
@@ -77,7 +77,7 @@ class Kinds:
         if not inside:
             return None
         modules = self.modules[layer]
-        key = type(modules[at]), signature(at, inside)
+        key = type(modules[at]), signature(at, inside), self.forward.marks(inside)
         if key not in self.parts:
             drawing = PartDrawing(self.forward, at, modules, inside)
             self.parts[key] = part_of(letter_of(len(self.parts)), drawing, self.sizes.get(layer))
@@ -87,7 +87,7 @@ class Kinds:
         shared = [f"{at}{node.id.removeprefix(first)}" for node in part.nodes if node.hue == "shared"]
         self.hues |= hues_of_part(inside, part.hue, shared)
         label, is_open = short_title(modules[at]), any(_is_foreign(node) for node in part.nodes)
-        box = Draft(at, "part", label, letter=part.letter, hue=part.hue, lines=part.lines[:1])
+        box = Draft(at, "part", label, letter=part.letter, hue=part.hue, lines=box_lines(part.lines))
         box.is_open = is_open
         return box
 

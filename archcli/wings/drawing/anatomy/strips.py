@@ -17,6 +17,8 @@ MOST_CELLS = 110
 """The most layers with a cell each; of more a run of equal layers has one cell."""
 SAME_BEGINNING = 2
 """The most boxes with a common first word; more are one box: altup_… becomes `altup`."""
+FROZEN = "frozen_positional"
+"""The group of a table of positions that is stored and not trained."""
 NETWORKS: tuple[Hue, ...] = ("dense", "experts", "shared")
 NAMES = {
     "lm_head": "LM head",
@@ -24,6 +26,10 @@ NAMES = {
     "final_norm": "norm",
     "front_end": "convolutions",
     "source": "embedding",
+    "tokens": "embedding",
+    "positions": "learned positions",
+    "position_embedding": "learned positions",
+    "relative": "relative positions",
 }
 """Labels of boxes whose row has another name."""
 Marks = tuple[tuple[Hue, str], ...]
@@ -138,8 +144,12 @@ class Ends:
 
 
 def _is_shown(row: WiredRow) -> bool:
-    is_norm = row.op.traits(*row.inputs).norm is not None
-    return role_of(row) != "aside" and (bool(row.weights) or is_norm or role_of(row) == "matrix")
+    """Whether it has weights or a matrix, is a norm, or says what it is: sinusoids, a softcap."""
+    traits, is_aside = row.op.traits(*row.inputs), role_of(row) == "aside"
+    if is_aside and traits.marks:
+        return False  # positions of attention, said in its panel
+    said = bool(row.op.sign) if is_aside else traits.norm is not None or bool(traits.marks)
+    return bool(row.weights) or said or role_of(row) == "matrix"
 
 
 def _beginning(name: str) -> str:
@@ -147,9 +157,18 @@ def _beginning(name: str) -> str:
 
 
 def _own_name(row: WiredRow) -> str:
-    """The first step of a row's path below its stack."""
+    """The first step of a row's path below its stack; tables beside that of tokens are told apart."""
     prefix, dot, rest = row.path.partition(".")
-    return rest.partition(".")[0] if dot and prefix in ("encoder", "decoder") else prefix
+    step = rest.partition(".")[0]
+    if row.group == FROZEN:
+        return "fixed positions"
+    if marks := row.op.traits(*row.inputs).marks:
+        return ", ".join(marks)
+    if role_of(row) == "aside" and row.op.sign:
+        return row.op.sign
+    if prefix == "front_end" and step != "positions":
+        return prefix
+    return step if dot and prefix in ("encoder", "decoder", "embedding", "front_end") else prefix
 
 
 def _named(model: Model, name: str) -> str:

@@ -27,6 +27,7 @@ from archcli.wings.drawing.picture.architecture.numbers import concrete, least
 from archcli.wings.drawing.picture.architecture.shapes import SvgShape
 from archcli.wings.drawing.picture.architecture.style import (
     LEADING,
+    STATED,
     Word,
     Words,
     line_of,
@@ -124,14 +125,14 @@ class Drawn:
             elif width_of(line) <= room:
                 joined.append(line_of(line))
             else:
-                joined += [(Word(piece),) for piece in wrapped(line, room / 1.03, 12.5)]
+                joined += [(Word(piece, unit=STATED),) for piece in wrapped(line, room / 1.03, 12.5)]
         return joined
 
 
 def panel(part: DrawnPart, right: Words | None = None, note: str = "") -> Drawn:
     """A mixer or a network, to scale; on the right its parameters, or `right`."""
     nodes, glyphs = glyphs_of(part.nodes, part.hue)
-    right = line_of(part.params, unit="count") if right is None else right
+    right = line_of(part.params, " params", unit="count") if right is None else right
     graph = graph_of(nodes, glyphs)
     return Drawn(line_of(part.title), right, part.lines, graph, part.letter, part.hue, note=note)
 

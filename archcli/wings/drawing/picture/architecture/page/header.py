@@ -53,7 +53,8 @@ def shapes(anatomy: Anatomy, x: float, width: float, *, keys_right: bool = True)
 
 def _subtitle(anatomy: Anatomy, width: float, keys_right: bool) -> list[Words]:
     taken = fsum(key[2] + GAP for key in _keys(anatomy)) if keys_right else 0.0
-    return lines_of(anatomy.subtitle, width - taken)
+    # the second line stands below the key figures
+    return [*lines_of(anatomy.subtitle, width - taken), *(lines_of(anatomy.stated, width) if anatomy.stated else [])]
 
 
 def _keys(anatomy: Anatomy) -> Keys:

@@ -19,7 +19,7 @@ def number(figure: Figure, unit: str = "count") -> Word:
 
 def words_of(line: str) -> Words:
     """A line in words and the figures that it names."""
-    return line_of(*line.parts) if type(line) is NumberedLine else line_of(line)
+    return line_of(line)
 
 
 def cut(content: str, width: float, size: str = "small") -> str:
@@ -69,11 +69,11 @@ def _joined(phrase: Words, width: float, size: str) -> Words:
     line = list[Word]()
     for word in phrase:
         if line and word.figure is None and line[-1].figure is None:
-            line[-1] = Word(line[-1].content + word.content)
+            line[-1] = line[-1]._replace(content=line[-1].content + word.content)
         else:
             line.append(word)
     if len(line) == 1 and line[0].figure is None:
-        return (Word(cut(line[0].content, width, size)),)
+        return (line[0]._replace(content=cut(line[0].content, width, size)),)
     return tuple(line)
 
 

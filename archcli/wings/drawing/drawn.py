@@ -179,7 +179,7 @@ class Kind:
     """
 
     path: str
-    title: str
+    title: NumberedLine
     times: Figure
     layers: tuple[int, ...]
     nodes: tuple[DrawnNode, ...]

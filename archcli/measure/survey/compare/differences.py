@@ -308,3 +308,12 @@ def _columns(record: Mapping[str, Any]) -> Iterator[ComparedFigure]:
         elif column.section and not column.is_figure and key not in {"released", "tied"}:
             value = {True: "yes", False: "no"}.get(record[key], record[key])
             yield ComparedFigure("Structure", key, column.title, "text", value)
+
+
+def apart(first: Any, second: Any, path: str = "") -> Iterator[Difference]:
+    """The fields in which two modules differ, by their paths: `compressor.ratio` 128 and 4."""
+    shared = _fields_of(first) if type(first) is type(second) else ()
+    if not shared and first != second:
+        yield Difference(path, (_format(first), _format(second)))
+    for name in shared:
+        yield from apart(getattr(first, name), getattr(second, name), f"{path}.{name}" if path else name)

@@ -11,7 +11,8 @@ from archcli.measure.survey.stacks import Period, periods, stack_kinds
 from archcli.modules import Model
 from archcli.modules.spec.kinds import kind_of
 from archcli.wings.drawing.anatomy.roles import role_of
-from archcli.wings.drawing.drawn import Cell, Figure, Hue, Kind, LayerRun, NumberedLine, Strip
+from archcli.wings.drawing.anatomy.titles import PHRASES
+from archcli.wings.drawing.drawn import Cell, Figure, Hue, Kind, LayerRun, NumberedLine, Statement, Strip
 
 MOST_CELLS = 110
 """The most layers with a cell each; of more a run of equal layers has one cell."""
@@ -163,7 +164,7 @@ def _own_name(row: WiredRow) -> str:
     if row.group == FROZEN:
         return "fixed positions"
     if marks := row.op.traits(*row.inputs).marks:
-        return ", ".join(marks)
+        return Statement(", ".join(marks))
     if role_of(row) == "aside" and row.op.sign:
         return row.op.sign
     if prefix == "front_end" and step != "positions":
@@ -172,11 +173,14 @@ def _own_name(row: WiredRow) -> str:
 
 
 def _named(model: Model, name: str) -> str:
+    if type(name) is Statement:
+        return name
     if name == "lm_head" and model.embedding.tied:
         return "LM head, tied"
     if name == "front_end" and "image" in model.media:
         return "patches"
-    return NAMES.get(name, name.replace("_", " "))
+    phrase = name.replace("_", " ")
+    return NAMES.get(name, PHRASES.get(phrase, phrase))
 
 
 def _apart(model: Model) -> tuple[str, ...]:

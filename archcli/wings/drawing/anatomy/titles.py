@@ -6,10 +6,15 @@ import re
 from typing import Any
 
 from archcli.graph.wired_tape import WiredRow
-from archcli.wings.drawing.drawn import DrawnNode, Hue, NumberedLine
+from archcli.measure.survey.compare.differences import apart
+from archcli.wings.drawing.drawn import DrawnNode, Hue, NumberedLine, Statement
 
 GATED = {"silu": "SwiGLU", "swish": "SwiGLU", "gelu": "GeGLU", "gelu_tanh": "GeGLU", "relu": "ReGLU"}
 """Gated networks by their activation (Shazeer 2020, arXiv:2002.05202)."""
+NEGATIVE = ("false", "null", "none", None)
+"""Values of settings that a module does without."""
+MOST_FIELDS = 3
+"""The most fields that tell a part from another of equal text."""
 HEADS_AND_STATE = 2
 """Numbers beyond 1 of a state that is said with its heads."""
 WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Za-z])(?=\d)")
@@ -52,8 +57,32 @@ def facts_of(nodes: tuple[DrawnNode, ...], hue: Hue) -> tuple[str, ...]:
 
 
 def box_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """The facts of a part that its box in a layer repeats: the first, and KV heads below query heads."""
-    return lines[: 2 if len(lines) > 1 and " KV head" in lines[1] else 1]
+    """The facts of a part that its box in a layer repeats: heads or experts, and what tells it apart."""
+    heads = lines[: 2 if len(lines) > 1 and " KV head" in lines[1] else 1]
+    return (*heads, *(Statement(line.split(", ")[0]) for line in lines if type(line) is Distinction))
+
+
+class Distinction(Statement):
+    """A line on a part of a drawing that has another with equal title and facts."""
+
+    __slots__ = ()
+
+
+def apart_line(module: Any, another: Any) -> Distinction:
+    """What a module states differently from another: `not causal`, `compressor rate 128, no index`."""
+    fields = [(setting.path, setting.values[0]) for setting in apart(module, another)][:MOST_FIELDS]
+    # what it has stands before what it lacks
+    ordered = sorted(fields, key=lambda field: field[1] in NEGATIVE)
+    return Distinction(", ".join(_stated(path, value) for path, value in ordered))
+
+
+def _stated(path: str, value: str | None) -> str:
+    name = path.replace(".", " ").replace("_", " ")
+    if value in NEGATIVE:
+        return f"{'not' if value == 'false' and '.' not in path else 'no'} {name}"
+    if value in ("true", "{}"):
+        return name
+    return f"{name} {int(value):,}" if value and value.isdecimal() else f"{name} {value}"
 
 
 def _heads(nodes: tuple[DrawnNode, ...]) -> list[str]:
@@ -74,7 +103,7 @@ def _masks(nodes: tuple[DrawnNode, ...]) -> list[str]:
 
 
 def _states(nodes: tuple[DrawnNode, ...]) -> list[str]:
-    """`32 heads × state 128 × 128 wide`, or `state of 768` where each channel has a number."""
+    """`32 heads`, `state 128 × head size 128`; `state of 768` where each channel has a number."""
     states = [held for node in nodes for held in node.held]
     if not states:
         return []
@@ -82,7 +111,8 @@ def _states(nodes: tuple[DrawnNode, ...]) -> list[str]:
     factors = [factor for factor in (count, rows, columns) if factor.value != 1]
     if len(factors) < HEADS_AND_STATE:
         return [NumberedLine("state of ", *(factors or [count])[:1])]
-    return [NumberedLine(count, " heads × state ", rows, " × head size ", columns)]
+    heads = [NumberedLine(count, " heads")] if count.value != 1 else []
+    return [*heads, NumberedLine("state ", rows, " × head size ", columns)]
 
 
 def _choices(nodes: tuple[DrawnNode, ...]) -> list[str]:
@@ -115,6 +145,16 @@ LOW_RANK = re.compile(r"(?<=[a-z0-9])_([ab])_proj$")
 """Ending of a product through a narrow latent: `q_a_proj` is q down, `q_b_proj` is q up."""
 PRODUCT = re.compile(r"_(proj|projection|linear|heads)$")
 """Endings of a product's name, left out of its label: its trapezoid says so."""
+PHRASES = {
+    "altup": "AltUp, mixes streams",
+    "laurel": "LAuReL, low rank",
+    "per layer": "per-layer projection",
+    "per layer gate": "per-layer gate",
+    "hyper": "hyper-connection",
+    "attention hyper": "hyper-connection",
+    "ffn hyper": "hyper-connection",
+}
+"""Parts of a layer's wiring in words, by their names."""
 MASKS = {"top_k": "top", "longformer": "window"}
 """Kinds of mask whose label has a number: `window 4096`, `top 2048`."""
 
@@ -132,7 +172,8 @@ def label_of(row: WiredRow) -> str:
 def short_name(path: str) -> str:
     """The last step of a path, as a label: `layers.0.attention.q_proj` is q, `kv_a_proj` kv down."""
     name = LOW_RANK.sub(lambda end: "_down" if end[1] == "a" else "_up", path.rpartition(".")[2])
-    return (PRODUCT.sub("", name) or name).replace("_", " ")
+    words = (PRODUCT.sub("", name) or name).replace("_", " ")
+    return PHRASES.get(words, words)
 
 
 def foreign_label(path: str) -> str:

@@ -131,7 +131,7 @@ def line_of(*pieces: str | Figure | Words, unit: str = "whole") -> Words:
         match piece:
             case NumberedLine():
                 line.extend(line_of(*piece.parts))
-            case Statement():
+            case Statement():  # also what tells a part from another
                 line.append(Word(str(piece), unit=STATED))
             case str():
                 line.append(Word(piece))

@@ -37,7 +37,7 @@ class CoreBox(Glyph):
         states = [_state(held) for held in self.node.held]
         cached = () if self.node.cached is None else (line_of(self.node.cached, " a token", unit="bytes"),)
         facts = [*self._masked, *map(line_of, self.node.lines)]
-        return tuple([line_of(self.node.label), *states, *facts, *cached])
+        return (line_of(self.node.label), *states, *facts, *cached)
 
     @property
     def _masked(self) -> list[Words]:

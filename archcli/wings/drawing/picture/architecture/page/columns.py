@@ -15,7 +15,7 @@ from archcli.wings.drawing.picture.architecture.page.sheet import (
     BOTTOM,
     HEADING,
     MARGIN,
-    PAGE,
+    PAGES,
     SPACE,
     kinds_title,
     page,
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 GUTTER, ROOMY = 28.0, 90.0
 """Units between two columns; the least units for the bars of the widest rank of a box."""
+LOW = 1750.0
+"""The height of columns up to which a page is not made wider."""
 TALL = 430.0
 """The least height of the strips."""
 MOST_WORDS = 16
@@ -78,9 +80,20 @@ class ColumnsLayout(NamedTuple):
 
 
 def laid_out(anatomies: Sequence[Anatomy]) -> ColumnsLayout:
-    """Compute the layout of models beside each other."""
+    """Compute the layout of models beside each other, on the narrowest page that is not too high."""
     drawn = [(kind_boxes(anatomy), part_boxes(anatomy)) for anatomy in anatomies]
-    width = _column_width(drawn)
+    tried = list[ColumnsLayout]()
+    for page_width in PAGES:
+        tried.append(_laid_out(anatomies, drawn, _column_width(drawn, page_width)))
+        if tried[-1].end <= LOW:
+            return tried[-1]
+    return min(tried, key=lambda laid: laid.end)
+
+
+def _laid_out(
+    anatomies: Sequence[Anatomy], drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]], width: float
+) -> ColumnsLayout:
+    """The layout with columns of a width."""
     whole = len(anatomies) * (width + GUTTER) - GUTTER
     top = max(header.height(anatomy, width, keys_right=False) for anatomy in anatomies) + 12
     strips = max(_strips_height(anatomy) for anatomy in anatomies)
@@ -109,9 +122,9 @@ def svg(anatomies: Sequence[Anatomy], differences: Sequence[Difference]) -> str:
     )
 
 
-def _column_width(drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]]) -> float:
+def _column_width(drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]], page_width: float) -> float:
     """The width of each column: an equal part of the page, or what the widest box needs."""
-    part = (PAGE - 2 * MARGIN - GUTTER * (len(drawn) - 1)) / len(drawn)
+    part = (page_width - 2 * MARGIN - GUTTER * (len(drawn) - 1)) / len(drawn)
     least = (box.natural(0.0)[0] + ROOMY for kinds, panels in drawn for box in (*kinds, *panels))
     return max([part, strip.WIDTH, *least])
 
@@ -143,7 +156,9 @@ def _placed(
             return inner if is_beside and y < below - SPACE else x
 
         start = top + HEADING if is_beside else below + HEADING
-        packed = stack(kinds, panels, Room(left, x + width, start, largest), below)
+        rows = [stack(kinds, panels, Room(left, x + width, start, largest), least) for least in (below, 0.0)]
+        # beside the strip where that is needed to be low
+        packed = rows[0] if rows[0].bottom <= LOW else min(rows, key=lambda row: row.bottom)
         columns.append(ModelColumn(anatomy, kinds, panels, _distinct(anatomies, i), x, packed))
     return columns
 
@@ -197,8 +212,8 @@ def _column(column: ModelColumn, width: float, top: float, pitch: float) -> Draw
 
 
 def _boxes(column: ModelColumn, scale: Any) -> Drawing:
-    names = [*(kind.path for kind in column.anatomy.kinds), *(part.letter for part in column.anatomy.parts)]
     boxes = [*column.kinds, *column.panels]
+    names = [box.letter or box.path for box in boxes]
     places: list[Slot] = [*column.packed.kinds, *column.packed.panels]
     for name, box, place in zip(names, boxes, places, strict=True):
         yield from box.shapes(place.x, place.y, place.width, scale, place.height)

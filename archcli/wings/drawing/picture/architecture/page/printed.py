@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from archcli.wings.drawing.drawn import Figure, NumberedLine
+from archcli.wings.drawing.drawn import Figure
 from archcli.wings.drawing.picture.architecture.style import Word, Words, line_of, width_of
 
 UNITS = {"short": "count", "exact": "whole"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
 
@@ -216,6 +217,7 @@ class Strip:
     n_layers: their number.
     before, after: labels of boxes before and after the layers, from the input up.
     beside: labels of boxes beside the layers, off the residual stream.
+    rows: ids of the rows of a box before and of one after the layers, by its label.
     """
 
     title: str
@@ -225,6 +227,7 @@ class Strip:
     before: tuple[str, ...]
     after: tuple[str, ...]
     beside: tuple[str, ...] = ()
+    rows: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
 
 
 class Share(NamedTuple):
@@ -260,4 +263,4 @@ class Anatomy:
     shown: str
     foot: tuple[str, ...] = ()
     towers: tuple[Anatomy, ...] = ()
-    stated: Statement = Statement()
+    stated: str = ""

@@ -187,6 +187,7 @@ class Reader:
         if role == "join" and len(reads) == 1:
             # the other operand is a bias or a number, which are not drawn
             self.view(row)
+            self.drafts[reads[0].node].rows += [of for of in self.forward.asides(row) if of.weights]
             return
         label = short_name(row.path) if role == "matrix" else label_of(row)
         draft = self.drafts[row.id] = Draft(row.id, role, label, reads, [row], self.width(row))
@@ -262,6 +263,7 @@ class Reader:
             bar.cached = cached_figure(row) if bar.cached is None else added(bar.cached, cached_figure(row))
             piece = port.piece if bar is of else self.drafts.piece_behind(of)
             bar.mark(piece, cached=True)
+            bar.rows += [] if row in bar.rows else [row]
             if holds is StateContent.LATENT and piece is not None:
                 bar.names[piece] = "latent"
 

@@ -41,15 +41,17 @@ def strips_of(model: Model, rows: Sequence[WiredRow], kinds: Iterable[Kind]) -> 
     by_path = {kind.path: kind for kind in kinds}
     stacks = list(stack_kinds(rows).items())
     last, ends = len(stacks) - 1, Ends(model, rows)
+    boxes = [(ends.before(prefix), ends.after(prefix)) for prefix, _ in stacks]
     return tuple(
         Strip(
             title=(prefix.rstrip(".") or kind_of(model) or "layers").replace("_", " "),
             cells=tuple(cells_of(order, by_path)),
             runs=tuple(_run(number, place, period) for place, period in enumerate(periods(order))),
             n_layers=Figure(len(order), "show", "", f"stacks.{number}.n_layers"),
-            before=ends.before(prefix),
-            after=ends.after(prefix),
+            before=tuple(boxes[number][0]),
+            after=tuple(boxes[number][1]),
             beside=_apart(model) if number == last else (),
+            rows=boxes[number],
         )
         for number, (prefix, order) in enumerate(stacks)
     )
@@ -109,8 +111,8 @@ class Ends:
         self.by_id = {row.id: row for row in rows}
         self.prefixes = tuple(stack_kinds(rows))
 
-    def before(self, prefix: str) -> tuple[str, ...]:
-        """The boxes before the layers: rows from which their residual stream is computed."""
+    def before(self, prefix: str) -> dict[str, str]:
+        """The boxes before the layers with the ids of their rows: rows from which their residual stream is computed."""
         others = tuple(stem for stem in self.prefixes if stem and stem != prefix)
         first = [row for row in self._layers(prefix) if 0 in (row.layers or ())]
         waiting, visited = [source_row(read) for row in first for read in row.reads or ()], set[str]()
@@ -122,7 +124,7 @@ class Ends:
             waiting += map(source_row, row.reads or ())
         return self._boxes(row for row in self.rows if row.id in visited)
 
-    def after(self, prefix: str) -> tuple[str, ...]:
+    def after(self, prefix: str) -> dict[str, str]:
         """The boxes after the layers: rows that read the residual stream, or such rows."""
         seen = {row.id for row in self._layers(prefix)}
         behind = []
@@ -136,12 +138,15 @@ class Ends:
         inside = (row for row in self.rows if row.layers is not None)
         return [row for row in inside if row.path.startswith(f"{prefix}layers.")]
 
-    def _boxes(self, rows: Iterable[WiredRow]) -> tuple[str, ...]:
+    def _boxes(self, rows: Iterable[WiredRow]) -> dict[str, str]:
         """A box for each module or operation with weights or a norm; many with one first word are one."""
-        names = list(dict.fromkeys(_own_name(row) for row in rows if _is_shown(row)))
-        begun = Counter(map(_beginning, names))
-        short = (_beginning(name) if begun[_beginning(name)] > SAME_BEGINNING else name for name in names)
-        return tuple(_named(self.model, name) for name in dict.fromkeys(short))
+        names = {row.id: _own_name(row) for row in rows if _is_shown(row)}
+        begun = Counter(map(_beginning, dict.fromkeys(names.values())))
+        boxes: dict[str, list[str]] = {}
+        for row, name in names.items():
+            short = _beginning(name) if begun[_beginning(name)] > SAME_BEGINNING else name
+            boxes.setdefault(_named(self.model, short), []).append(row)
+        return {label: ", ".join(ids) for label, ids in boxes.items()}
 
 
 def _is_shown(row: WiredRow) -> bool:

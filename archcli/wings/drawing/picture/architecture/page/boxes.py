@@ -51,7 +51,8 @@ def _as_another(kind: Kind, first: Kind) -> Drawn:
     changes = dict.fromkeys(f"{of} for {before}" for of, before in letters if of != before)
     word, *numbers = first.title.parts
     line = NumberedLine("as ", str(word).lower(), *numbers, f", but {', '.join(changes) or ELSEWHERE}")
-    return Drawn(line_of(kind.title), line_of(kind.times, " ×"), (line,), NOTHING, path=kind.path)
+    note = ", ".join(row for node in kind.nodes if not node.letter for row in node.rows)
+    return Drawn(line_of(kind.title), line_of(kind.times, " ×"), (line,), NOTHING, path=kind.path, note=note)
 
 
 def part_boxes(anatomy: Anatomy) -> Sequence[Drawn]:

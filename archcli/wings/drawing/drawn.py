@@ -243,7 +243,7 @@ class Share(NamedTuple):
 class Anatomy:
     """All that a drawing of one model says.
 
-    stated: its context, positions and date: a second line below `subtitle`.
+    settings: its context, positions and date: a second line below `subtitle`.
 
     headline: key figures, each with its caption and its form (`short`, `bytes`).
     strips: the stacks of layers.
@@ -263,4 +263,4 @@ class Anatomy:
     shown: str
     foot: tuple[str, ...] = ()
     towers: tuple[Anatomy, ...] = ()
-    stated: str = ""
+    settings: str = ""

@@ -55,7 +55,7 @@ def test_the_head_has_the_fields_of_the_preset(name):
     streams = stated[1] or stated[2] if stated else usual
     width = f"d_model {model.d_model:,}" + (f" × {streams} streams" if streams else "")
     assert width in drawn.subtitle.split(" · ")
-    pieces = drawn.stated.split(" · ")
+    pieces = drawn.settings.split(" · ")
     assert (model.max_seq_len is None) or pieces[0] == f"context {model.max_seq_len:,}"
     assert (model.released is None) or pieces[-1] == str(model.released)
 

@@ -71,7 +71,7 @@ class DrawnModel:
             shown,
             tuple(self._foot()),
             tuple(self._towers(shown)),
-            self._stated(),
+            self._settings(),
         )
 
     def _towers(self, shown: Shown) -> Iterator[Anatomy]:
@@ -108,15 +108,15 @@ class DrawnModel:
         if last == HEADED - 1:
             yield from (" × ", shown(row, f"inputs.0.{last - 1}", streams), " streams")
 
-    def _stated(self) -> Statement:
+    def _settings(self) -> Statement:
         """Context, what tells tokens' places, and date."""
         context, date = self.model.max_seq_len, self.model.released
         added = (label for strip in self.strips for label in strip.before if "positions" in label)
         on_scores = (mark for mark in self.kinds.forward.marks(self.rows) if mark == ALIBI)
         by_table = (", ".join(marks_of(row)) for row in self.rows if role_of(row) == "aside")
         places = dict.fromkeys(filter(None, (*added, *on_scores, *by_table)))
-        stated = ["" if context is None else f"context {context:,}", " / ".join(places), str(date or "")]
-        return Statement(" · ".join(filter(None, stated)))
+        settings = ["" if context is None else f"context {context:,}", " / ".join(places), str(date or "")]
+        return Statement(" · ".join(filter(None, settings)))
 
     def _headline(self) -> Iterator[tuple[Figure, str, str]]:
         """The key figures, each with its caption and its form."""

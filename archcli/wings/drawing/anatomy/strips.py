@@ -112,7 +112,10 @@ class Ends:
         self.prefixes = tuple(stack_kinds(rows))
 
     def before(self, prefix: str) -> dict[str, str]:
-        """The boxes before the layers with the ids of their rows: rows from which their residual stream is computed."""
+        """The boxes before the layers, each with the ids of its rows.
+
+        Of rows from which the layers' residual stream is computed.
+        """
         others = tuple(stem for stem in self.prefixes if stem and stem != prefix)
         first = [row for row in self._layers(prefix) if 0 in (row.layers or ())]
         waiting, visited = [source_row(read) for row in first for read in row.reads or ()], set[str]()

@@ -73,10 +73,10 @@ def apart_line(module: Any, another: Any) -> Distinction:
     fields = [(setting.path, setting.values[0]) for setting in apart(module, another)][:MOST_FIELDS]
     # what it has stands before what it lacks
     ordered = sorted(fields, key=lambda field: field[1] in NEGATIVE)
-    return Distinction(", ".join(_stated(path, value) for path, value in ordered))
+    return Distinction(", ".join(_setting(path, value) for path, value in ordered))
 
 
-def _stated(path: str, value: str | None) -> str:
+def _setting(path: str, value: str | None) -> str:
     name = path.replace(".", " ").replace("_", " ")
     if value in NEGATIVE:
         return f"{'not' if value == 'false' and '.' not in path else 'no'} {name}"
@@ -172,8 +172,8 @@ def label_of(row: WiredRow) -> str:
 def short_name(path: str) -> str:
     """The last step of a path, as a label: `layers.0.attention.q_proj` is q, `kv_a_proj` kv down."""
     name = LOW_RANK.sub(lambda end: "_down" if end[1] == "a" else "_up", path.rpartition(".")[2])
-    words = (PRODUCT.sub("", name) or name).replace("_", " ")
-    return PHRASES.get(words, words)
+    label = (PRODUCT.sub("", name) or name).replace("_", " ")
+    return PHRASES.get(label, label)
 
 
 def foreign_label(path: str) -> str:

@@ -54,8 +54,8 @@ def shapes(anatomy: Anatomy, x: float, width: float, *, keys_right: bool = True)
 def _subtitle(anatomy: Anatomy, width: float, keys_right: bool) -> list[Words]:
     taken = fsum(key[2] + GAP for key in _keys(anatomy)) if keys_right else 0.0
     # the second line stands below the key figures
-    stated = lines_of(anatomy.stated, width) if anatomy.stated else []
-    return [*lines_of(anatomy.subtitle, width - taken), *stated]
+    second = lines_of(anatomy.settings, width) if anatomy.settings else []
+    return [*lines_of(anatomy.subtitle, width - taken), *second]
 
 
 def _keys(anatomy: Anatomy) -> Keys:

@@ -1,7 +1,6 @@
 """What runs and is not in a drawing, and what a drawing joins that is not joined."""
 
 import re
-from os.path import commonprefix
 from xml.etree import ElementTree as ET
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -33,14 +32,18 @@ def left_out(svg, show):
 def joined_wrongly(nodes, rows):
     """(node, what it is drawn to read) where no row of the node reads that, by way of rows not drawn."""
     drawn = {row: node.id for node in nodes for row in node.rows}
-    inside = commonprefix([row for node in nodes if node.role != "input" for row in node.rows])
+    ids = [row for node in nodes if node.role != "input" for row in node.rows]
+    first, last = min(ids), max(ids)
+    inside = first[
+        : next((i for i, pair in enumerate(zip(first, last, strict=False)) if len({*pair}) > 1), len(first))
+    ]
     for node in nodes:
         reached = {name for row in node.rows for name in _sources(row, node.id, rows, drawn, inside)}
         yield from ((node.id, read) for read in node.reads if node.rows and read not in reached)
 
 
 def _sources(row, node, rows, drawn, inside):
-    """The nodes whose rows a row reads, past rows that are no node, of the same node, or a view of another."""
+    """The nodes whose rows a row reads, past rows of no node, of the same, and views of another."""
     waiting, seen = [row], set()
     while waiting:
         row = waiting.pop()

@@ -16,6 +16,8 @@ from archcli.wings.drawing.drawn import Cell, Figure, Hue, Kind, LayerRun, Numbe
 
 MOST_CELLS = 110
 """The most layers with a cell each; of more a run of equal layers has one cell."""
+MOST_LENGTHS = 4
+"""The most runs of a period that its brace lists."""
 SAME_BEGINNING = 2
 """The most boxes with a common first word; more are one box: altup_… becomes `altup`."""
 FROZEN = "frozen_positional"
@@ -89,7 +91,7 @@ def _hues(marks: tuple[Marks, Marks]) -> tuple[Marks, Marks]:
 
 
 def _run(stack: int, place: int, period: Period) -> LayerRun:
-    """A brace with its label: `58 ×`, or `12 × (3 + 1)`."""
+    """A brace with its label: `58 ×`, `12 × (3 + 1)`, or `4 × 8 layers` of a period of many runs."""
     key = f"stacks.{stack}.runs.{place}"
     lengths = [Figure(length, "show", "", f"{key}.lengths.{i}") for i, length in enumerate(period.lengths)]
     if period.times == 1:
@@ -98,6 +100,10 @@ def _run(stack: int, place: int, period: Period) -> LayerRun:
     for length in lengths[1:]:
         pieces += [" + ", length]
     times = Figure(period.times, "show", "", f"{key}.times")
+    if len(lengths) > MOST_LENGTHS:
+        whole = Figure(sum(period.lengths), "show", "", "+".join(length.key for length in lengths))
+        label = NumberedLine(times, " × ", whole, " layers")
+        return LayerRun(period.first, period.end, label, tuple(lengths), times)
     return LayerRun(
         period.first, period.end, NumberedLine(times, " × (", *pieces, ")"), tuple(lengths), times
     )

@@ -26,14 +26,19 @@ MOST, OF_MANY = 48, 12
 def kind_boxes(anatomy: Anatomy) -> Sequence[Drawn]:
     """The distinct kinds of layer."""
     full, strengths = _in_full(len(anatomy.kinds)), tints(anatomy)
-    alike: dict[Any, Kind] = {}
-    whole = [alike.setdefault(_wires(kind), kind) for kind in anatomy.kinds[:full]]
     drawn = [
-        wiring(kind, strengths) if first is kind or full <= ALL_WHOLE else _as_another(kind, first)
-        for kind, first in zip(anatomy.kinds, whole, strict=False)
+        wiring(kind, strengths) if first is kind else _as_another(kind, first)
+        for kind, first in drawn_whole(anatomy.kinds[:full])
     ]
     # those that are drawn stand before those that are told
     return sorted([*drawn, *map(_named_kind, anatomy.kinds[full:])], key=lambda box: box.graph is NOTHING)
+
+
+def drawn_whole(kinds: Sequence[Kind]) -> list[tuple[Kind, Kind]]:
+    """(kind, the kind that is drawn whole in its place): itself, or one that differs in parts alone."""
+    alike: dict[Any, Kind] = {}
+    firsts = [alike.setdefault(_wires(kind), kind) for kind in kinds]
+    return [*zip(kinds, firsts if len(kinds) > ALL_WHOLE else kinds, strict=True)]
 
 
 def _wires(kind: Kind) -> Any:
@@ -45,12 +50,17 @@ def _wires(kind: Kind) -> Any:
     )
 
 
-def _as_another(kind: Kind, first: Kind) -> Drawn:
+def difference(kind: Kind, first: Kind) -> NumberedLine:
     """A kind as its difference from one that is drawn whole: `as layers 0–3, but C for A`."""
     letters = zip((node.letter for node in kind.nodes), (node.letter for node in first.nodes), strict=True)
     changes = dict.fromkeys(f"{of} for {before}" for of, before in letters if of != before)
     word, *numbers = first.title.parts
-    line = NumberedLine("as ", str(word).lower(), *numbers, f", but {', '.join(changes) or ELSEWHERE}")
+    return NumberedLine("as ", str(word).lower(), *numbers, f", but {', '.join(changes) or ELSEWHERE}")
+
+
+def _as_another(kind: Kind, first: Kind) -> Drawn:
+    """A kind that another is drawn for."""
+    line = difference(kind, first)
     note = ", ".join(row for node in kind.nodes if not node.letter for row in node.rows)
     return Drawn(line_of(kind.title), line_of(kind.times, " ×"), (line,), NOTHING, path=kind.path, note=note)
 

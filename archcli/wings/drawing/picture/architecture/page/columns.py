@@ -45,7 +45,7 @@ class ModelColumn(NamedTuple):
     """A model in its column.
 
     kinds, panels: boxes of its kinds of layer, and of its parts.
-    distinct: names of boxes that some other model lacks.
+    distinct: names of boxes that the first model lacks.
     x, packed: places of the column and of the boxes.
     """
 
@@ -164,10 +164,9 @@ def _placed(
 
 
 def _distinct(anatomies: Sequence[Anatomy], i: int) -> frozenset[str]:
-    """The letters of parts and the paths of kinds that some other model lacks."""
-    others = [_looks(anatomy) for j, anatomy in enumerate(anatomies) if j != i]
-    looks = _looks(anatomies[i])
-    return frozenset(name for look, name in looks.items() if not all(look in there for there in others))
+    """The letters of parts and the paths of kinds that the first model lacks."""
+    first = _looks(anatomies[0])
+    return frozenset(name for look, name in _looks(anatomies[i]).items() if look not in first)
 
 
 def _looks(anatomy: Anatomy) -> dict[Any, str]:

@@ -55,7 +55,7 @@ def legend(
         if shown is not None:
             x, y = start, y + ROW
         yield marked(x + 6, y - 1)
-        yield text(x + 18, y + 3, "another model has no such part", ink="muted")
+        yield text(x + 18, y + 3, "the first model has no such part", ink="muted")
 
 
 def height(anatomies: Iterable[Anatomy], *, dot: bool) -> float:

@@ -28,9 +28,6 @@ from archcli.wings.drawing.drawn import Anatomy, Figure, NumberedLine, Share, St
 SEQ_LEN = 2048
 """Tokens of the drawn forward, the default of `flops` and `show`."""
 
-ALIBI = "ALiBi"
-"""The positions that attention computes itself, without a table."""
-
 PROJECTOR = "projector"
 """The box at the head of a tower: what joins it to the language model."""
 
@@ -112,7 +109,7 @@ class DrawnModel:
         """Context, what tells tokens' places, and date."""
         context, date = self.model.max_seq_len, self.model.released
         added = (label for strip in self.strips for label in strip.before if "positions" in label)
-        on_scores = (mark for mark in self.kinds.forward.marks(self.rows) if mark == ALIBI)
+        on_scores = (mark for mark in self.kinds.forward.marks(self.rows) if mark == "ALiBi")
         by_table = (", ".join(marks_of(row)) for row in self.rows if role_of(row) == "aside")
         places = dict.fromkeys(filter(None, (*added, *on_scores, *by_table)))
         settings = ["" if context is None else f"context {context:,}", " / ".join(places), str(date or "")]

@@ -6,17 +6,11 @@ import re
 from typing import Any
 
 from archcli.graph.wired_tape import WiredRow
-from archcli.measure.survey.compare.differences import apart
+from archcli.measure.survey.compare.differences import said_apart
 from archcli.wings.drawing.drawn import DrawnNode, Hue, NumberedLine, Statement
 
 GATED = {"silu": "SwiGLU", "swish": "SwiGLU", "gelu": "GeGLU", "gelu_tanh": "GeGLU", "relu": "ReGLU"}
 """Gated networks by their activation (Shazeer 2020, arXiv:2002.05202)."""
-NEGATIVE = ("false", "null", "none", None)
-"""Values of settings that a module does without."""
-MOST_FIELDS = 3
-"""The most fields that tell a part from another of equal text."""
-HEADS_AND_STATE = 2
-"""Numbers beyond 1 of a state that is said with its heads."""
 WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Za-z])(?=\d)")
 
 
@@ -70,19 +64,7 @@ class Distinction(Statement):
 
 def apart_line(module: Any, another: Any) -> Distinction:
     """What a module states differently from another: `not causal`, `compressor rate 128, no index`."""
-    fields = [(setting.path, setting.values[0]) for setting in apart(module, another)][:MOST_FIELDS]
-    # what it has stands before what it lacks
-    ordered = sorted(fields, key=lambda field: field[1] in NEGATIVE)
-    return Distinction(", ".join(_setting(path, value) for path, value in ordered))
-
-
-def _setting(path: str, value: str | None) -> str:
-    name = path.replace(".", " ").replace("_", " ")
-    if value in NEGATIVE:
-        return f"{'not' if value == 'false' and '.' not in path else 'no'} {name}"
-    if value in ("true", "{}"):
-        return name
-    return f"{name} {int(value):,}" if value and value.isdecimal() else f"{name} {value}"
+    return Distinction(", ".join(said_apart(module, another)))
 
 
 def _heads(nodes: tuple[DrawnNode, ...]) -> list[str]:
@@ -109,7 +91,7 @@ def _states(nodes: tuple[DrawnNode, ...]) -> list[str]:
         return []
     count, rows, columns = states[0].count, states[0].rows, states[0].columns
     factors = [factor for factor in (count, rows, columns) if factor.value != 1]
-    if len(factors) < HEADS_AND_STATE:
+    if not factors[1:]:
         return [NumberedLine("state of ", *(factors or [count])[:1])]
     heads = [NumberedLine(count, " heads")] if count.value != 1 else []
     return [*heads, NumberedLine("state ", rows, " × head size ", columns)]
@@ -149,7 +131,6 @@ PHRASES = {
     "altup": "AltUp, mixes streams",
     "laurel": "LAuReL, low rank",
     "per layer": "per-layer projection",
-    "per layer gate": "per-layer gate",
     "hyper": "hyper-connection",
     "attention hyper": "hyper-connection",
     "ffn hyper": "hyper-connection",

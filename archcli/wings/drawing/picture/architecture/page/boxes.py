@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from archcli.wings.drawing.drawn import NumberedLine
@@ -65,11 +66,13 @@ def _as_another(kind: Kind, first: Kind) -> Drawn:
     return Drawn(line_of(kind.title), line_of(kind.times, " ×"), (line,), NOTHING, path=kind.path, note=note)
 
 
-def part_boxes(anatomy: Anatomy) -> Sequence[Drawn]:
-    """The distinct mixers and networks."""
+def part_boxes(anatomy: Anatomy, first: Anatomy | None = None) -> Sequence[Drawn]:
+    """The distinct mixers and networks; facts that those of a first model do not have are bold."""
     full = _in_full(len(anatomy.parts))
     shown = [(part, amount_of(part, anatomy.shown), share_of(part, anatomy)) for part in anatomy.parts]
-    return [*(panel(*part) for part in shown[:full]), *(_named_part(*part) for part in shown[full:])]
+    boxes = [*(panel(*part) for part in shown[:full]), *(_named_part(*part) for part in shown[full:])]
+    facts = {fact for part in (first or anatomy).parts for fact in part.lines}
+    return [replace(box, changed=frozenset(box.lines) - facts) for box in boxes]
 
 
 def _in_full(count: int) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from archcli.measure.survey.compare.differences import grouped
 from archcli.wings.drawing.picture.architecture.numbers import concrete, most
 from archcli.wings.drawing.picture.architecture.page import foot, header, legend, strip
 from archcli.wings.drawing.picture.architecture.page.boxes import kind_boxes, part_boxes
@@ -79,9 +80,9 @@ class ColumnsLayout(NamedTuple):
         return [_model(column, self.width, self.top, self.pitch, self.scale) for column in self.columns]
 
 
-def laid_out(anatomies: Sequence[Anatomy]) -> ColumnsLayout:
-    """Compute the layout of models beside each other, on the narrowest page that is not too high."""
-    drawn = [(kind_boxes(anatomy), part_boxes(anatomy)) for anatomy in anatomies]
+def laid_out(anatomies: Sequence[Anatomy], first: Anatomy | None = None) -> ColumnsLayout:
+    """Models beside each other on the narrowest page that is not too high, compared with the `first`."""
+    drawn = [(kind_boxes(anatomy), part_boxes(anatomy, first)) for anatomy in anatomies]
     tried = list[ColumnsLayout]()
     for page_width in PAGES:
         tried.append(_laid_out(anatomies, drawn, _column_width(drawn, page_width)))
@@ -110,16 +111,21 @@ def _laid_out(
 
 def svg(anatomies: Sequence[Anatomy], differences: Sequence[Difference]) -> str:
     """The drawing of several models as an SVG file."""
-    laid = laid_out(anatomies)
+    laid = laid_out(anatomies, anatomies[0])
     dot = any(column.distinct for column in laid.columns)
-    shapes = laid.shapes()
-    shapes += legend.legend(anatomies, MARGIN, laid.end + SPACE, laid.scale, dot=dot)
-    bars, y = all_bars(anatomies, laid.end + SPACE + legend.height(anatomies, dot=dot), laid.whole)
+    shapes, end = laid.shapes(), laid.end
+    for column in (column for column in laid.columns if column.anatomy.shares):
+        # right under each column: a short one leaves no room empty
+        low = max(laid.top + sum(strip.heights_at(column.anatomy.strips, laid.pitch)), column.packed.bottom)
+        scale = laid.width / most_stored(anatomies)
+        bars, y = _bars_of(column.anatomy, column.x, low + SPACE, laid.width, scale)
+        shapes.append(_of(column.anatomy, bars))
+        end = max(end, y)
+    shapes += legend.legend(anatomies, MARGIN, end + SPACE, laid.scale, dot=dot)
+    y = end + SPACE + legend.height(anatomies, dot=dot)
     lines, bottom = _differences(anatomies, differences, y, laid.whole)
     name = ", ".join(anatomy.name for anatomy in anatomies)
-    return (
-        svg_of([page(name, iter([*shapes, *bars, *lines]), laid.whole + 2 * MARGIN, bottom + BOTTOM)]) + "\n"
-    )
+    return svg_of([page(name, iter([*shapes, *lines]), laid.whole + 2 * MARGIN, bottom + BOTTOM)]) + "\n"
 
 
 def _column_width(drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]], page_width: float) -> float:
@@ -156,9 +162,10 @@ def _placed(
             return inner if is_beside and y < below - SPACE else x
 
         start = top + HEADING if is_beside else below + HEADING
-        rows = [stack(kinds, panels, Room(left, x + width, start, largest), least) for least in (below, 0.0)]
-        # beside the strip where that is needed to be low
-        packed = rows[0] if rows[0].bottom <= LOW else min(rows, key=lambda row: row.bottom)
+        room = Room(left, x + width, start, largest)
+        packed = stack(kinds, panels, room, below)
+        if packed.bottom > LOW:  # begin beside the strip, where there is room
+            packed = min(packed, stack(kinds, panels, room, 0.0), key=lambda rows: rows.bottom)
         columns.append(ModelColumn(anatomy, kinds, panels, _distinct(anatomies, i), x, packed))
     return columns
 
@@ -220,47 +227,53 @@ def _boxes(column: ModelColumn, scale: Any) -> Drawing:
             yield legend.marked(place.x + place.width - 1, place.y + 1, "differs")
 
 
+def most_stored(anatomies: Sequence[Anatomy]) -> Any:
+    """The longest bar at the foot."""
+    return most(0, *(sum(share.stored.value for share in anatomy.shares) for anatomy in anatomies))
+
+
 def all_bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list[SvgShape | Many], float]:
     """(bars of each model, stored and read, on one scale; y of their end)."""
     shapes = list[SvgShape | Many]()
-    most_stored = most(0, *(sum(share.stored.value for share in anatomy.shares) for anatomy in anatomies))
     for anatomy in anatomies:
         if anatomy.shares:
-            drawn, y = _bars_of(anatomy, y, width, width / most_stored)
+            drawn, y = _bars_of(anatomy, MARGIN, y, width, width / most_stored(anatomies))
             shapes.append(_of(anatomy, drawn))
     return shapes, y
 
 
-def _bars_of(anatomy: Anatomy, y: float, width: float, scale: Any) -> tuple[list[SvgShape | Many], float]:
+def _bars_of(
+    anatomy: Anatomy, x: float, y: float, width: float, scale: Any
+) -> tuple[list[SvgShape | Many], float]:
     """The bars of one model and the names of its shares."""
     title = f"{anatomy.name}: {foot.TITLES[anatomy.shown][:1].lower()}{foot.TITLES[anatomy.shown][1:]}"
-    shapes: list[SvgShape | Many] = [text(MARGIN, y + 12, cut(title, width, "head"), "head")]
+    shapes: list[SvgShape | Many] = [text(x, y + 12, cut(title, width, "head"), "head")]
     y += foot.HEADING
     unit = foot.UNITS[anatomy.shown]
     for read in [False] if foot.is_single(anatomy) else [False, True]:
         whole = sum((share.read if read else share.stored).value for share in anatomy.shares)
-        segments = foot.segments(anatomy.shares, MARGIN, scale * whole, read=read)
+        segments = foot.segments(anatomy.shares, x, scale * whole, read=read)
         shapes += foot.bar(segments, y, unit, named=False)
         y += foot.BAR + 6
-    chips, y = _chips(anatomy, y + 2, width)
+    chips, y = _chips(anatomy, x, y + 2, width)
     return [*shapes, *chips], y + 14
 
 
-def _chips(anatomy: Anatomy, y: float, width: float) -> tuple[list[SvgShape | Many], float]:
+def _chips(anatomy: Anatomy, left: float, y: float, width: float) -> tuple[list[SvgShape | Many], float]:
     """A legend of the shares: colour, name, stored and read amounts."""
     shapes, x, unit, single = (
         list[SvgShape | Many](),
-        MARGIN,
+        left,
         foot.UNITS[anatomy.shown],
         foot.is_single(anatomy),
     )
-    for segment in foot.segments(anatomy.shares, MARGIN, width, read=False):
+    for segment in foot.segments(anatomy.shares, left, width, read=False):
         share = segment.share
         label = [Word(f"{share.name} "), number(share.stored, unit)]
         label += [] if single else [Word(", read "), number(share.read, unit)]
         room = CHIP + 6 + width_of(tuple(label))
-        if x > MARGIN and x + room > MARGIN + width:
-            x, y = MARGIN, y + LEADING + 2
+        if x > left and x + room > left + width:
+            x, y = left, y + LEADING + 2
         shapes.append(rect(x, y + 3, CHIP, CHIP, f"solid-{share.hue}"))
         if segment.texture:
             shapes.append(rect(x, y + 3, CHIP, CHIP, segment.texture))
@@ -286,9 +299,8 @@ def _differences(
         shapes.append(path(f"M {MARGIN} {y - 1.5:.1f} H {MARGIN + width:.1f}", "thin none s-hair"))
         shapes.append(text(MARGIN, y + 12, cut(word.path, first - 12), ink="muted compared"))
         for i, value in enumerate(word.values):
-            shapes.append(
-                text(MARGIN + first + i * room, y + 12, cut(value or "–", room - 12), ink="ink compared")
-            )
+            content = cut(grouped(value) or "–", room - 12)
+            shapes.append(text(MARGIN + first + i * room, y + 12, content, ink="ink compared"))
     if len(differences) > MOST_WORDS:
         y += LEADING + 3
         names = " ".join(anatomy.name for anatomy in anatomies)

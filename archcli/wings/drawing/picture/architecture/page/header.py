@@ -54,8 +54,8 @@ def shapes(anatomy: Anatomy, x: float, width: float, *, keys_right: bool = True)
 def _subtitle(anatomy: Anatomy, width: float, keys_right: bool) -> list[Words]:
     taken = fsum(key[2] + GAP for key in _keys(anatomy)) if keys_right else 0.0
     # the second line stands below the key figures
-    second = lines_of(anatomy.settings, width) if anatomy.settings else []
-    return [*lines_of(anatomy.subtitle, width - taken), *second]
+    lines = [*lines_of(anatomy.subtitle, width - taken), *lines_of(anatomy.settings, width)]
+    return [line for line in lines if line]
 
 
 def _keys(anatomy: Anatomy) -> Keys:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from archcli.measure.survey.compare.differences import grouped
 from archcli.render.screen import cell_width
 from archcli.wings.drawing.picture.architecture.numbers import written
 from archcli.wings.drawing.picture.architecture.page.boxes import difference, drawn_whole
@@ -22,12 +23,10 @@ if TYPE_CHECKING:
     from archcli.measure.survey.compare.differences import Difference
     from archcli.wings.drawing.drawn import Anatomy, Cell, DrawnNode, DrawnPart, Kind, Strip
 
-NAMED = 24
-"""The most columns of a name."""
+NAMED, SHORTEST = 24, 14
+"""The most columns of a name, in a wide and in a narrow terminal."""
 MOST_SETTINGS = 16
 """The most settings shown in which models differ."""
-OF_A_BAR = 5
-"""Columns between a name, a number and a bar."""
 NARROW = 60
 """Columns of a terminal below which shares in percent are left out."""
 BEGINNINGS = ("{fork}", "{stream}  {fork}", "{stream} ")
@@ -59,11 +58,11 @@ class BarScale(NamedTuple):
 def _scale(anatomies: Sequence[Anatomy], width: int) -> BarScale:
     """One scale for the bars of all models."""
     nodes = [node for anatomy in anatomies for part in anatomy.parts for node in _barred(part)]
-    most = min(NAMED, width // 4)
+    most = min(NAMED, max(SHORTEST, width // 4))
     names = max((cell_width(_name(node)[:most]) for node in nodes), default=0)
     digits = max((len(_width_text(node)) for node in nodes), default=0)
     widest = max((float(node.width.value) for node in nodes if node.width), default=1.0)
-    return BarScale(names, digits, max(4, width - names - digits - OF_A_BAR), widest)
+    return BarScale(names, digits, max(4, width - names - digits - 5), widest)
 
 
 def _barred(part: DrawnPart) -> list[DrawnNode]:
@@ -94,7 +93,8 @@ def _differing(differences: Sequence[Difference]) -> Iterator[Line]:
     yield [("What they state differently", "bold")]
     paths = max(len(it.path) for it in differences[:MOST_SETTINGS])
     for it in differences[:MOST_SETTINGS]:
-        yield [(f"  {it.path:{paths}}  ", "dim"), ("  ".join(value or "-" for value in it.values), "")]
+        values = "  ".join(grouped(value) or "-" for value in it.values)
+        yield [(f"  {it.path:{paths}}  ", "dim"), (values, "")]
     if len(differences) > MOST_SETTINGS:
         yield [(f"  and {len(differences) - MOST_SETTINGS} more, which archcli compare lists", "dim")]
 
@@ -126,7 +126,7 @@ def _model(anatomy: Anatomy, scale: BarScale, width: int, signs: Signs) -> Itera
             yield [(f"{signs.more} and {len(anatomy.kinds) - MOST_KINDS} more kinds", "dim")]
     for part in anatomy.parts[:MOST_KINDS]:
         yield []
-        yield from _part(part, scale, signs)
+        yield from _part(part, scale, width, signs)
     if anatomy.shares:
         yield []
         yield from _shares(anatomy, width, signs)
@@ -268,10 +268,11 @@ def _broken(begin: str, pieces: Iterator[tuple[Line, Line]], width: int, stream:
     """Pieces in one line, or in several that are indented."""
     line: Line = [(f"  {begin} ", "bold")]
     for between, label in pieces:
-        if between and sum(cell_width(text) for text, _ in (*line, *between, *label)) > width:
+        longer = [*line, *between, *label]
+        if between and sum(cell_width(text) for text, _ in longer) > width:
             yield line
-            line, between = [(f"  {stream}{' ' * (len(begin) - 1)} ", "bold")], []
-        line += [*between, *label]
+            longer = [(f"  {stream}{' ' * (len(begin) - 1)} ", "bold"), *label]
+        line = longer
     yield line
 
 
@@ -279,10 +280,9 @@ def _label(node: DrawnNode) -> Line:
     return [(f"{node.letter} ", "bold"), (node.label, node.hue)] if node.letter else [(node.label, "")]
 
 
-def _part(part: DrawnPart, scale: BarScale, signs: Signs) -> Iterator[Line]:
+def _part(part: DrawnPart, scale: BarScale, width: int, signs: Signs) -> Iterator[Line]:
     """A mixer or a network: a bar for the width of each tensor."""
     params = f"{number(part.params).written} parameters"
-    width = scale.names + scale.digits + scale.room + OF_A_BAR
     title: Line = [(f"{part.letter} {part.title}  ", part.hue if part.hue != "plain" else "bold")]
     fits = cell_width(title[0][0] + params) <= width
     yield from ([[*title, (params, "dim")]] if fits else [title, [(f"  {params}", "dim")]])

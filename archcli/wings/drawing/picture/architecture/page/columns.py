@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from archcli.measure.survey.compare.differences import grouped
 from archcli.wings.drawing.picture.architecture.numbers import concrete, most
 from archcli.wings.drawing.picture.architecture.page import foot, header, legend, strip
 from archcli.wings.drawing.picture.architecture.page.boxes import kind_boxes, part_boxes
@@ -299,7 +298,7 @@ def _differences(
         shapes.append(path(f"M {MARGIN} {y - 1.5:.1f} H {MARGIN + width:.1f}", "thin none s-hair"))
         shapes.append(text(MARGIN, y + 12, cut(word.path, first - 12), ink="muted compared"))
         for i, value in enumerate(word.values):
-            content = cut(grouped(value) or "–", room - 12)
+            content = cut(value or "–", room - 12)
             shapes.append(text(MARGIN + first + i * room, y + 12, content, ink="ink compared"))
     if len(differences) > MOST_WORDS:
         y += LEADING + 3

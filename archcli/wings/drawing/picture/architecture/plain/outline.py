@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from archcli.measure.survey.compare.differences import grouped
 from archcli.render.screen import cell_width
 from archcli.wings.drawing.picture.architecture.numbers import written
 from archcli.wings.drawing.picture.architecture.page.boxes import difference, drawn_whole
@@ -93,8 +92,7 @@ def _differing(differences: Sequence[Difference]) -> Iterator[Line]:
     yield [("What they state differently", "bold")]
     paths = max(len(it.path) for it in differences[:MOST_SETTINGS])
     for it in differences[:MOST_SETTINGS]:
-        values = "  ".join(grouped(value) or "-" for value in it.values)
-        yield [(f"  {it.path:{paths}}  ", "dim"), (values, "")]
+        yield [(f"  {it.path:{paths}}  ", "dim"), ("  ".join(value or "-" for value in it.values), "")]
     if len(differences) > MOST_SETTINGS:
         yield [(f"  and {len(differences) - MOST_SETTINGS} more, which archcli compare lists", "dim")]
 

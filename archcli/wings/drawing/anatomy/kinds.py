@@ -65,10 +65,8 @@ class Kinds:
 
     def _boxes(self, path: str, rows: Sequence[WiredRow]) -> Iterator[tuple[str, Draft]]:
         """The boxes of the parts of a distinct layer, by path."""
-        for at in part_paths(self.modules[path]):
-            box = self._box(path, at, rows)
-            if box is not None:
-                yield at, box
+        boxes = ((at, self._box(path, at, rows)) for at in part_paths(self.modules[path]))
+        yield from ((at, box) for at, box in boxes if box is not None)
 
     def _tell_apart(self) -> None:
         """Add to parts of equal text the fields in which `compare` finds their modules different."""

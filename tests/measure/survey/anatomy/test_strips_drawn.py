@@ -70,6 +70,6 @@ def test_an_encoder_decoder_has_two_strips():
     assert (encoder.title, encoder.before) == ("encoder", ("convolutions", "fixed positions"))
     assert (decoder.title, decoder.before, decoder.after) == (
         "decoder",
-        ("embedding",),
+        ("embedding", "learned positions"),
         ("norm", "LM head, tied"),
     )

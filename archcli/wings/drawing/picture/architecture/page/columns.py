@@ -252,7 +252,9 @@ def _bars_of(
     for read in [False] if foot.is_single(anatomy) else [False, True]:
         whole = sum((share.read if read else share.stored).value for share in anatomy.shares)
         segments = foot.segments(anatomy.shares, x, scale * whole, read=read)
-        shapes += foot.bar(segments, y, unit, named=False)
+        # one thinner than half a unit is not seen: its name and amount stand below the bar
+        seen = [segment for segment in segments if round(concrete(segment.width))]
+        shapes += foot.bar(seen, y, unit, named=False)
         y += foot.BAR + 6
     chips, y = _chips(anatomy, x, y + 2, width)
     return [*shapes, *chips], y + 14

@@ -83,7 +83,7 @@ class Drawn:
         """The frame, the heading and the graph, from an upper left corner; as high as its row at least."""
         lines = self._wrapped(concrete(width))
         least = self.height(concrete(width))
-        height = max(height, least)
+        height = max(height, least) if self.graph.nodes else least
         frame = rect(x + 0.5, y + 0.5, width - 1, height - 1, f"{self._ground} s-hair thin", RADIUS)
         start = x + MARGIN + (2 * BADGE + 8 if self.letter else 0)
         ring = badge(x + MARGIN + BADGE, y + 20, self.letter, self.hue) if self.letter else ()

@@ -28,6 +28,7 @@ class Traits(NamedTuple):
     rotary_share: how much of the last axis of its input is rotated, from 0 to 1.
     router_scores: what makes scores of a router's logits.
     router_groups: how many groups the experts are in, where a token may choose from some of them alone.
+    marks: what else it does, in the field's words, with its settings: `ALiBi`, `softcap 50`.
     """
 
     mask: MaskTrait | None = None
@@ -36,6 +37,7 @@ class Traits(NamedTuple):
     rotary_share: Number | None = None
     router_scores: str | None = None
     router_groups: Number | None = None
+    marks: tuple[str, ...] = ()
 
 
 NO_TRAITS = Traits()
@@ -124,7 +126,7 @@ class Op:
         return ()
 
     def traits(self, *xs: Shape) -> Traits:
-        """Its mask, activation, norm, rotated share or router's scores, for `show` and drawings."""
+        """Its mask, activation, norm, rotated share, router's scores and marks, for `show` and drawings."""
         return NO_TRAITS
 
     def seen(self) -> tuple[tuple[bool, ...], ...]:

@@ -166,6 +166,9 @@ class Softcap(Op):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise("softcap", prod(x), SOFTCAP, saved=1),)
 
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(marks=(f"softcap {self.cap:g}",))
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return self.cap * torch.tanh(x / self.cap)
 

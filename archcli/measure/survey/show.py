@@ -113,6 +113,7 @@ def _record(row: WiredRow, batch_size: int, weight_bytes: int) -> dict[str, Any]
         "rotary_share": traits.rotary_share,
         "router_scores": traits.router_scores,
         "router_groups": traits.router_groups,
+        "marks": list(traits.marks),
     }
 
 

@@ -214,6 +214,11 @@ class Rope(Position):
     def unscaled_base(self) -> float | None:
         return self.theta if isinstance(self.scaling, NoScaling) else None
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Its base and its scaling, as a drawing says them."""
+        return f"RoPE θ {self.theta:,.15g}", *self.scaling.marks
+
     def frequencies(self, torch: Any, width: int, positions: Any) -> Any:
         """Radians per position of each of the r/2 pairs, as torch computes them."""
         frequencies = self.scaling.frequencies(torch, self.theta, width, positions)

@@ -25,6 +25,14 @@ class RopeScaling(Spec):
     """Base class: RoPE's frequencies, the factor on cos and sin, and the factor on attention scores."""
 
     family: ClassVar[str] = "rope_scaling"
+    title: ClassVar[str] = ""
+    """Its name in the field; empty for none."""
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Its name and factor, as a drawing says them: `YaRN × 40`."""
+        factor: float = getattr(self, "factor", 1.0)  # that of no scaling
+        return (f"{self.title} × {factor:,.15g}",) if self.title else ()
 
     @property
     def amplitude(self) -> float:
@@ -55,6 +63,7 @@ class NoScaling(RopeScaling):
 class LinearScaling(RopeScaling):
     """f_i / s: positions are interpolated. Chen et al. 2023, arXiv:2306.15595."""
 
+    title = "linear"
     kind: Literal["linear"] = "linear"
     factor: Positive
 
@@ -69,6 +78,7 @@ class NTKScaling(RopeScaling):
     Described in arXiv:2309.00071 section 3.1.
     """
 
+    title = "NTK"
     kind: Literal["ntk"] = "ntk"
     factor: Positive
 
@@ -83,6 +93,7 @@ class DynamicNTKScaling(RopeScaling):
     arXiv:2309.00071 section 3.3.
     """
 
+    title = "dynamic NTK"
     kind: Literal["dynamic_ntk"] = "dynamic_ntk"
     factor: Positive
     original_max_seq_len: Size
@@ -102,6 +113,7 @@ class ProportionalScaling(RopeScaling):
     pair.
     """
 
+    title = "proportional"
     kind: Literal["proportional"] = "proportional"
     share: Annotated[float, Interval(ge=0, le=1)] = 1.0
     factor: Positive = 1.0
@@ -122,6 +134,7 @@ class Llama3Scaling(RopeScaling):
     Wavelengths above L / low_freq_factor are scaled, below L / high_freq_factor kept.
     """
 
+    title = "llama3"
     kind: Literal["llama3"] = "llama3"
     factor: Positive
     low_freq_factor: Positive = 1.0
@@ -160,6 +173,7 @@ class YarnScaling(RopeScaling):
     1, and scores are multiplied by m(mscale_all_dim)^2.
     """
 
+    title = "YaRN"
     kind: Literal["yarn"] = "yarn"
     factor: Positive
     original_max_seq_len: Size
@@ -213,6 +227,7 @@ class LongRopeScaling(RopeScaling):
     arXiv:2404.14219), and up to L tokens by `short_attention_factor` where that is another (Phi-3-small).
     """
 
+    title = "LongRoPE"
     kind: Literal["longrope"] = "longrope"
     factor: Positive
     original_max_seq_len: Size

@@ -96,7 +96,18 @@ class Attend(Op):
         return (scores, *self._pointwise(exact, every_pair, extras), weigh, *dropped, mix)
 
     def traits(self, *xs: Shape) -> Traits:
-        return Traits(mask=self.mask.trait)
+        return Traits(mask=self.mask.trait, marks=tuple(self._marks()))
+
+    def _marks(self) -> Iterator[str]:
+        """What is done to scores besides scale, mask and softmax."""
+        if self.softcap:
+            yield f"softcap {self.softcap:g}"
+        if self.alibi:
+            yield "ALiBi"
+        if "sinks" in self.extras:
+            yield "sinks"
+        if self.relu:
+            yield "ReLU, no softmax"
 
     def seen(self) -> tuple[tuple[bool, ...], ...]:
         return self.mask.example()

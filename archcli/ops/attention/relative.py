@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part
+from archcli.graph import Op, OpClass, Part, Traits
 from archcli.ops.attention.mask import key_positions
 from archcli.ops.base import bias, contraction, elementwise, movement, summed
+
+BIASED = Traits(marks=("relative bias",))
+"""What is said of each bias on scores that goes by the distance of query and key."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +37,9 @@ class RelativeBias(Op):
 
     def weights(self, positions: Shape) -> dict[str, Shape]:
         return {"weight": (self.n_buckets, self.heads)}
+
+    def traits(self, *xs: Shape) -> Traits:
+        return BIASED
 
     def parts(self, positions: Shape) -> tuple[Part, ...]:
         pairs = positions[0] * self.visible
@@ -89,6 +95,9 @@ class ClippedBias(Op):
     def weights(self, positions: Shape) -> dict[str, Shape]:
         return {"weight": (self.reach if self.symmetric else 2 * self.reach, self.heads)}
 
+    def traits(self, *xs: Shape) -> Traits:
+        return BIASED
+
     def parts(self, positions: Shape) -> tuple[Part, ...]:
         pairs = positions[0] * self.visible
         moved, table = pairs * self.heads, prod(self.weights(positions)["weight"])
@@ -121,6 +130,9 @@ class RelativeKeys(Op):
 
     def weights(self, q: Shape, positions: Shape) -> dict[str, Shape]:
         return {"weight": (2 * self.reach + 1, q[3])}
+
+    def traits(self, *xs: Shape) -> Traits:
+        return BIASED
 
     def parts(self, q: Shape, positions: Shape) -> tuple[Part, ...]:
         entries = 2 * self.reach + 1
@@ -162,6 +174,9 @@ class RelativeVectors(Op):
     def weights(self, q: Shape, positions: Shape) -> dict[str, Shape]:
         return {"weight": (self.left + self.right + 1, q[3])}
 
+    def traits(self, *xs: Shape) -> Traits:
+        return BIASED
+
     def parts(self, q: Shape, positions: Shape) -> tuple[Part, ...]:
         pairs, scores = q[1] * self.visible, prod(self.shape(q, positions))
         vectors, table = pairs * q[3], (self.left + self.right + 1) * q[3]
@@ -196,6 +211,9 @@ class RelativeProfiles(Op):
 
     def weights(self, r: Shape, positions: Shape) -> dict[str, Shape]:
         return {"weight": (r[3], self.extent)}
+
+    def traits(self, *xs: Shape) -> Traits:
+        return BIASED
 
     def parts(self, r: Shape, positions: Shape) -> tuple[Part, ...]:
         entries = prod(r[:3]) * self.extent
@@ -257,6 +275,9 @@ class ByDistance(Op):
     def shape(self, scores: Shape, positions: Shape) -> Shape:
         return (*scores[:3], self.visible)
 
+    def traits(self, *xs: Shape) -> Traits:
+        return BIASED
+
     def parts(self, scores: Shape, positions: Shape) -> tuple[Part, ...]:
         pairs, index = prod(self.shape(scores, positions)), scores[2] * self.visible
         back = summed(0, pairs, prod(scores), index=index)
@@ -310,6 +331,9 @@ class DisentangledBias(Op):
     def shape(self, *scores: Shape) -> Shape:
         b, h, t, _ = scores[0]
         return (b, h, t, t)
+
+    def traits(self, *xs: Shape) -> Traits:
+        return BIASED
 
     def parts(self, *scores: Shape) -> tuple[Part, ...]:
         pairs, index = prod(self.shape(*scores)), scores[0][2] * scores[0][2]

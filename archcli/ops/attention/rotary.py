@@ -58,6 +58,10 @@ class Frequencies(Protocol):
     def frequencies(self, torch: Any, width: int, positions: Any) -> Any:
         """Radians per position of each of the width/2 pairs."""
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """How they are computed: `RoPE θ 500,000`, `llama3 × 8`."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RotaryTable(Op):
@@ -87,6 +91,9 @@ class RotaryTable(Op):
         # the angle, its cosine and its sine, and both times the factor
         per_element = 5 if self._scales else 3
         return (Part("angles", OpClass.ELEMENTWISE, per_element * n, positions[0], 2 * n),)
+
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(marks=self.source.marks)
 
     def space(self, call: Call, positions: Shape, *like: Shape) -> Workspace:
         """Frequencies and angles, and cosines and sines before a factor or in fp32, beside the outputs."""
@@ -175,6 +182,7 @@ class Sinusoid(Op):
     """
 
     drawn: ClassVar[str] = "aside"
+    sign: ClassVar[str] = "sinusoidal positions"
     dtype_inputs: ClassVar[frozenset[int]] = frozenset({1})
     name: str
     width: Number

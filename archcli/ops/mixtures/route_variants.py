@@ -89,6 +89,9 @@ class RouteByToken(Route):
         places = prod(logits[:-1]) * (self.top_k + 1)
         return (replace(part, read=part.read + places),)
 
+    def traits(self, *xs: Shape) -> Traits:
+        return Route.traits(self, *xs)._replace(marks=("by a table of tokens",))
+
     def space(self, call: Call, logits: Shape, ids: Shape | None = None) -> Workspace:
         return Route.space(self, call, logits)
 
@@ -172,6 +175,9 @@ class DispatchReal(Dispatch):
     )
     n_experts: Number
     zero_experts: Number
+
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(marks=(f"{self.zero_experts} zero experts",))
 
     def copies(self, choices: Number) -> Number:
         """The expected number of choices of experts that compute."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
 
@@ -42,6 +43,12 @@ class NumberedLine(str):
         line = super().__new__(cls, "".join(map(_written, parts)))
         line.parts = parts
         return line
+
+
+class Statement(str):
+    """A line of what a model states, such as `RoPE θ 500,000`: its numbers are settings, not figures."""
+
+    __slots__ = ()
 
 
 def _written(part: str | Figure) -> str:
@@ -173,7 +180,7 @@ class Kind:
     """
 
     path: str
-    title: str
+    title: NumberedLine
     times: Figure
     layers: tuple[int, ...]
     nodes: tuple[DrawnNode, ...]
@@ -210,6 +217,7 @@ class Strip:
     n_layers: their number.
     before, after: labels of boxes before and after the layers, from the input up.
     beside: labels of boxes beside the layers, off the residual stream.
+    rows: ids of the rows of a box before and of one after the layers, by its label.
     """
 
     title: str
@@ -219,6 +227,7 @@ class Strip:
     before: tuple[str, ...]
     after: tuple[str, ...]
     beside: tuple[str, ...] = ()
+    rows: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
 
 
 class Share(NamedTuple):
@@ -233,6 +242,8 @@ class Share(NamedTuple):
 @dataclass(frozen=True)
 class Anatomy:
     """All that a drawing of one model says.
+
+    settings: its context, positions and date: a second line below `subtitle`.
 
     headline: key figures, each with its caption and its form (`short`, `bytes`).
     strips: the stacks of layers.
@@ -252,3 +263,4 @@ class Anatomy:
     shown: str
     foot: tuple[str, ...] = ()
     towers: tuple[Anatomy, ...] = ()
+    settings: str = ""

@@ -119,8 +119,8 @@ def is_rounding(text, value):
     return any(abs(value / scale - float(whole + part)) <= half for scale in scales)
 
 
-UNCOUNTED = {"size-title", "index", "compared"}
-"""Classes of texts whose numbers name: the model's name, indices of layers."""
+UNCOUNTED = {"size-title", "index", "compared", "stated"}
+"""Classes of texts whose numbers name: the model's name, indices of layers, settings of the model."""
 NAMES = re.compile(
     r"\b[A-Za-z][\w.]*(?:-[\w.]+)+|[Ll]ayers? \d[\d–, …]*"
     r"|[\d,]+ (?:features|kinds)|\b(?:at|window) [\d,]+|\d[\d.]*%"
@@ -150,7 +150,7 @@ def _loose(element, addressed_above):
     if not addressed_above:
         yield element.text or ""
     for child in element:
-        own = child.get("data-value") is not None
+        own = child.get("data-value") is not None or child.get("class") == "stated"
         yield from ["·"] if own else _loose(child, addressed_above)
         if not addressed_above:
             yield child.tail or ""

@@ -57,12 +57,12 @@ def test_nothing_overlaps_in_the_panels_and_layers_of_a_preset(name):
 
 def test_a_fault_is_found():
     shapes = [*panel(llama()).shapes(0, 0, 460, 0.0136)]
-    assert list(overlaps(shapes, 460, 300)) == []
-    assert ("leaves the frame", "Grouped-query attention") in overlaps(shapes, 230, 300)
+    assert list(overlaps(shapes, 460, 320)) == []
+    assert ("leaves the frame", "Grouped-query attention") in overlaps(shapes, 230, 320)
     found = {fault for fault, *_ in overlaps([*shapes, *panel(mla()).shapes(30, 20, 460, 0.007)], 500, 400)}
     assert "texts overlap" in found
     across = [path(f"M0 {y}H460", "edge s-line") for y in range(40, 240, 10)]
-    found = {fault for fault, *_ in overlaps([*shapes, *across], 460, 300)}
+    found = {fault for fault, *_ in overlaps([*shapes, *across], 460, 320)}
     assert found == {"line through a text", "line through a box"}
 
 
@@ -89,7 +89,7 @@ def test_no_scale_changes_a_height(name):
 
 
 def test_one_scale_is_the_largest_at_which_all_panels_fit():
-    rooms = [(panel(PARTS["llama"]), 460.0), (panel(PARTS["network"]), 300.0), (panel(PARTS["mla"]), 520.0)]
+    rooms = [(panel(PARTS["llama"]), 460.0), (panel(PARTS["network"]), 320.0), (panel(PARTS["mla"]), 520.0)]
     scale = common_scale(rooms)
     assert all(drawn.natural(scale)[0] <= room + 0.01 for drawn, room in rooms)
     assert any(drawn.natural(scale * 1.08)[0] > room for drawn, room in rooms)

@@ -29,6 +29,12 @@ from archcli.modules.stored.formats import FORMATS, cache_bytes
 IDENTITY = {"name", "source", "published", "released", "series", "sibling_of"}
 """Keys that name a model, and do not describe it."""
 
+LACKING = ("false", "null", "none", None)
+"""Values of settings that a module does without."""
+
+MOST_SAID = 3
+"""The most fields that are said of a module."""
+
 ABSENT = None
 """The value of a setting that a model has no field for."""
 
@@ -308,3 +314,36 @@ def _columns(record: Mapping[str, Any]) -> Iterator[ComparedFigure]:
         elif column.section and not column.is_figure and key not in {"released", "tied"}:
             value = {True: "yes", False: "no"}.get(record[key], record[key])
             yield ComparedFigure("Structure", key, column.title, "text", value)
+
+
+def apart(first: Any, second: Any, path: str = "") -> Iterator[Difference]:
+    """The fields in which two modules differ, by their paths: `compressor.ratio` 128 and 4."""
+    shared = _fields_of(first) if type(first) is type(second) else ()
+    if not shared and first != second:
+        yield Difference(path, (_format(first), _format(second)))
+    for name in shared:
+        yield from apart(getattr(first, name), getattr(second, name), f"{path}.{name}" if path else name)
+
+
+def said_apart(first: Any, second: Any) -> list[str]:
+    """The first few fields in which a module differs from another, in words.
+
+    What it has stands before what it lacks: `compressor rate 128`, `index`; `no index`, `not causal`.
+    """
+    fields = [(setting.path, setting.values[0]) for setting in apart(first, second)][:MOST_SAID]
+    ordered = sorted(fields, key=lambda field: field[1] in LACKING)
+    return [_said(path, value) for path, value in ordered]
+
+
+def _said(path: str, value: str | None) -> str:
+    name = path.replace(".", " ").replace("_", " ")
+    if value in LACKING:
+        return f"{'not' if value == 'false' and '.' not in path else 'no'} {name}"
+    return name if value in ("true", "{}") else f"{name} {grouped(value)}"
+
+
+def grouped(value: str | None) -> str | None:
+    """A value as it is printed beside others: a whole number with commas, yes or no, none."""
+    if value is not None and value.isdecimal():
+        return f"{int(value):,}"
+    return {"{}": "yes", "true": "yes", "false": "no", "null": "none"}.get(value or "", value)

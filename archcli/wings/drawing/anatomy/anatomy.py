@@ -14,15 +14,16 @@ from archcli.measure.survey.show import recurrence_records
 from archcli.measure.survey.wired import wired_forward
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
-from archcli.wings.drawing.anatomy.figures import output_figure, shown
+from archcli.wings.drawing.anatomy.figures import HEADED, shown
 from archcli.wings.drawing.anatomy.kinds import Kinds
 from archcli.wings.drawing.anatomy.part_shares import with_shares
 from archcli.wings.drawing.anatomy.parts import Sizes
-from archcli.wings.drawing.anatomy.reading import forward_of
+from archcli.wings.drawing.anatomy.reading import forward_of, marks_of
+from archcli.wings.drawing.anatomy.roles import role_of
 from archcli.wings.drawing.anatomy.shares import Shown, by_component, by_group, by_layers, by_operator
 from archcli.wings.drawing.anatomy.strips import strips_of
 from archcli.wings.drawing.anatomy.totals import cache_totals, flops_per_token, parameter_totals
-from archcli.wings.drawing.drawn import Anatomy, Figure, NumberedLine, Share
+from archcli.wings.drawing.drawn import Anatomy, Figure, NumberedLine, Share, Statement
 
 SEQ_LEN = 2048
 """Tokens of the drawn forward, the default of `flops` and `show`."""
@@ -67,6 +68,7 @@ class DrawnModel:
             shown,
             tuple(self._foot()),
             tuple(self._towers(shown)),
+            self._settings(),
         )
 
     def _towers(self, shown: Shown) -> Iterator[Anatomy]:
@@ -91,19 +93,34 @@ class DrawnModel:
         table = next((row for row in self.rows if row.group == group and row.weights), None)
         if table is not None:
             entries = shown(table, "weights.weight.0", table.weights["weight"][0])
-            parts += [" · d_model ", output_figure(self._first()), " · vocabulary ", entries]
+            parts += [" · ", *self._stream(), " · vocabulary ", entries]
         return NumberedLine(*parts)
 
-    def _first(self) -> WiredRow:
-        """The first row within a layer, whose output is as wide as the stream."""
-        return next(row for row in self.rows if row.layers is not None)
+    def _stream(self) -> Iterator[str | Figure]:
+        """d_model, and the number of residual streams: the first layer reads [B, T, D] or [B, T, n, D]."""
+        row = next(row for row in self.rows if row.layers is not None)
+        *_, streams, width = row.inputs[0]
+        last = len(row.inputs[0]) - 1
+        yield from ("d_model ", shown(row, f"inputs.0.{last}", width))
+        if last == HEADED - 1:
+            yield from (" × ", shown(row, f"inputs.0.{last - 1}", streams), " streams")
+
+    def _settings(self) -> Statement:
+        """Context, what tells tokens' places, and date."""
+        context, date = self.model.max_seq_len, self.model.released
+        added = (label for strip in self.strips for label in strip.before if "positions" in label)
+        on_scores = (mark for mark in self.kinds.forward.marks(self.rows) if mark == "ALiBi")
+        by_table = (", ".join(marks_of(row)) for row in self.rows if role_of(row) == "aside")
+        places = dict.fromkeys(filter(None, (*added, *on_scores, *by_table)))
+        settings = ["" if context is None else f"context {context:,}", " / ".join(places), str(date or "")]
+        return Statement(" · ".join(filter(None, settings)))
 
     def _headline(self) -> Iterator[tuple[Figure, str, str]]:
         """The key figures, each with its caption and its form."""
         totals = self.params
         yield Figure(totals["params"], "params", "", "params"), "parameters", "short"
         if totals["active_params"] != totals["params"]:
-            yield Figure(totals["active_params"], "params", "", "active_params"), "read per token", "short"
+            yield Figure(totals["active_params"], "params", "", "active_params"), "active", "short"
         if self.model.towers:
             whole = count_params(self.model).totals["params_with_towers"]
             yield Figure(whole, "params", "", "params_with_towers"), "with towers", "short"

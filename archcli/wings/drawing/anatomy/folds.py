@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from archcli.wings.drawing.anatomy.draft import Draft, Drafts, Tap
+from archcli.wings.drawing.anatomy.titles import PHRASES
 from archcli.wings.drawing.drawn import Piece
 
 TWINS = 2
@@ -197,4 +198,5 @@ def _joined(names: list[str]) -> str:
     common = list(
         takewhile(lambda nth: len(set(nth)) == 1, zip(*(name.split() for name in names), strict=False))
     )
-    return " ".join(nth[0] for nth in common) or ", ".join(names)
+    stem = " ".join(nth[0] for nth in common)
+    return PHRASES.get(stem, stem) or ", ".join(names)

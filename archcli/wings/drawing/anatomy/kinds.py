@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from archcli.graph.wired_tape import WiredRow
@@ -21,7 +22,7 @@ from archcli.wings.drawing.anatomy.parts import (
 )
 from archcli.wings.drawing.anatomy.reading import Forward, Reader
 from archcli.wings.drawing.anatomy.shares import hues_of_part
-from archcli.wings.drawing.anatomy.titles import short_title
+from archcli.wings.drawing.anatomy.titles import apart_line, box_lines, short_title
 from archcli.wings.drawing.drawn import DrawnNode, DrawnPart, Figure, Hue, Kind, NumberedLine
 
 RUNS_LISTED = 2
@@ -51,7 +52,9 @@ class Kinds:
         self.parts: dict[Hashable, DrawnPart] = {}
         self.places: dict[str, list[PartPlace]] = {}
         self.hues: dict[str, Hue] = {}
-        self.kinds = tuple(self._kind(path, rows) for path, rows in layers.items())
+        boxes = {path: dict(self._boxes(path, rows)) for path, rows in layers.items()}
+        self._tell_apart()
+        self.kinds = tuple(self._kind(path, rows, boxes[path]) for path, rows in layers.items())
 
     def _sort(self, at: str, module: Any) -> None:
         """Note a module under the layer that it is called in."""
@@ -60,10 +63,28 @@ class Kinds:
         if layer in self.modules and at != layer:
             self.modules[layer][at] = module
 
-    def _kind(self, path: str, rows: Sequence[WiredRow]) -> Kind:
+    def _boxes(self, path: str, rows: Sequence[WiredRow]) -> Iterator[tuple[str, Draft]]:
+        """The boxes of the parts of a distinct layer, by path."""
+        boxes = ((at, self._box(path, at, rows)) for at in part_paths(self.modules[path]))
+        yield from ((at, box) for at, box in boxes if box is not None)
+
+    def _tell_apart(self) -> None:
+        """Add to parts of equal text the fields in which `compare` finds their modules different."""
+        alike: dict[Hashable, list[Hashable]] = {}
+        for key, part in self.parts.items():
+            alike.setdefault((part.title, part.lines), []).append(key)
+        for keys in (keys for keys in alike.values() if len(keys) > 1):
+            modules = [self.forward.modules[self.places[self.parts[key].letter][0].path] for key in keys]
+            for i, key in enumerate(keys):
+                line = apart_line(modules[i], modules[0 if i else 1])
+                part = self.parts[key]
+                self.parts[key] = replace(part, lines=(*part.lines, line) if line else part.lines)
+
+    def _kind(self, path: str, rows: Sequence[WiredRow], boxes: Mapping[str, Draft]) -> Kind:
         """The kind of a distinct layer: a box for each part, and nodes for all other operations."""
-        all_boxes = {at: self._box(path, at, rows) for at in part_paths(self.modules[path])}
-        boxes = {at: box for at, box in all_boxes.items() if box is not None}
+        lines = {part.letter: box_lines(part.lines) for part in self.parts.values()}
+        for box in boxes.values():
+            box.lines = lines[box.letter]
         reader = Reader(self.forward, self.forward.entered[path], boxes, scales=True)
         drafts = reader.read(rows, self.forward.left[path])
         fold_asides(drafts)
@@ -77,7 +98,7 @@ class Kinds:
         if not inside:
             return None
         modules = self.modules[layer]
-        key = type(modules[at]), signature(at, inside)
+        key = type(modules[at]), signature(at, inside), self.forward.marks(inside)
         if key not in self.parts:
             drawing = PartDrawing(self.forward, at, modules, inside)
             self.parts[key] = part_of(letter_of(len(self.parts)), drawing, self.sizes.get(layer))
@@ -87,7 +108,7 @@ class Kinds:
         shared = [f"{at}{node.id.removeprefix(first)}" for node in part.nodes if node.hue == "shared"]
         self.hues |= hues_of_part(inside, part.hue, shared)
         label, is_open = short_title(modules[at]), any(_is_foreign(node) for node in part.nodes)
-        box = Draft(at, "part", label, letter=part.letter, hue=part.hue, lines=part.lines[:1])
+        box = Draft(at, "part", label, letter=part.letter, hue=part.hue)
         box.is_open = is_open
         return box
 
@@ -123,7 +144,7 @@ def _way(drafts: Drafts, avoided: str) -> tuple[str, ...] | None:
     return tuple(reversed(way))
 
 
-def layers_title(path: str, row: WiredRow) -> str:
+def layers_title(path: str, row: WiredRow) -> NumberedLine:
     """The layers of a kind in words: `Layers 3–60`, `Layers 3, 7 … 47`, `Encoder layers 0–11`."""
     numbers = row.layers or ()
     stack = path.partition("layers.")[0].rstrip(".").replace("_", " ")

@@ -16,7 +16,7 @@ from archcli.wings.drawing.anatomy.figures import LAYER_PARAMS, added, cached_fi
 from archcli.wings.drawing.anatomy.folds import fold
 from archcli.wings.drawing.anatomy.reading import Forward, Reader
 from archcli.wings.drawing.anatomy.roles import role_of
-from archcli.wings.drawing.anatomy.titles import MASKS, facts_of, hue_of, title_of
+from archcli.wings.drawing.anatomy.titles import MASKS, facts_of, hue_of, short_name, title_of
 from archcli.wings.drawing.drawn import (
     DrawnNode,
     DrawnPart,
@@ -25,6 +25,7 @@ from archcli.wings.drawing.drawn import (
     HeldState,
     Hue,
     MaskExample,
+    Statement,
 )
 
 SCORES = {"softmax_after": "softmax"}
@@ -213,7 +214,20 @@ def part_of(letter: str, drawing: PartDrawing, state: Sizes | None) -> DrawnPart
     hue = hue_of(drawing.module, nodes)
     params = Figure(sum(map(layer_params, drawing.rows)), "show", drawing.path, LAYER_PARAMS)
     colored = tuple(_colored(node, hue) for node in nodes)
-    return DrawnPart(letter, hue, title_of(drawing.module), params, colored, facts_of(nodes, hue))
+    lines = (*facts_of(nodes, hue), *_statements(drawing, nodes))
+    return DrawnPart(letter, hue, title_of(drawing.module), params, colored, lines)
+
+
+def _statements(drawing: PartDrawing, nodes: Sequence[DrawnNode]) -> Iterator[str]:
+    """What a part states beside the lines of its nodes: RoPE in one line, zero experts, biases."""
+    said = {line for node in nodes for line in node.lines}
+    marks = [mark for mark in drawing.forward.marks(drawing.rows) if mark not in said]
+    if marks:
+        yield Statement(", ".join(marks))
+    products = {row.path: "bias" in row.weights for row in drawing.rows if role_of(row) == "matrix"}
+    biased = [short_name(path) for path, with_bias in products.items() if with_bias]
+    if biased:
+        yield "biases" if all(products.values()) else f"biases of {', '.join(dict.fromkeys(biased))}"
 
 
 def _colored(node: DrawnNode, hue: Hue) -> DrawnNode:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from archcli.graph import StateContent
@@ -14,7 +14,7 @@ from archcli.wings.drawing.anatomy.draft import INPUT, OUTPUT, Draft, Drafts, Ta
 from archcli.wings.drawing.anatomy.figures import added, cached_figure, output_figure, shown, width_figure
 from archcli.wings.drawing.anatomy.roles import role_of
 from archcli.wings.drawing.anatomy.titles import foreign_label, label_of, short_name
-from archcli.wings.drawing.drawn import Figure, Heads, Piece, Role
+from archcli.wings.drawing.drawn import Figure, Heads, Piece, Role, Statement
 
 NODES: Mapping[str, Role] = {
     "matrix": "matrix",
@@ -24,6 +24,8 @@ NODES: Mapping[str, Role] = {
     "router": "router",
 }
 """Roles of operations that become nodes."""
+STATING = ("core", "router")
+"""Roles of nodes with a line for each mark; the marks of others stand under the title of their part."""
 
 
 class Forward(NamedTuple):
@@ -46,10 +48,27 @@ class Forward(NamedTuple):
         name, _, which = value.rpartition(":")
         return self.rows.get(name), which
 
+    def asides(self, row: WiredRow) -> Iterator[WiredRow]:
+        """The rows behind what a row reads that are no nodes of their own: tables, biases, sinks."""
+        for value in row.reads or ():
+            source = self.maker(value)[0]
+            if source is not None and role_of(source) == "aside":
+                yield from (*self.asides(source), source)
+
+    def marks(self, rows: Iterable[WiredRow]) -> tuple[Statement, ...]:
+        """What rows and their asides say of themselves: `RoPE θ 500,000`, `sinks`."""
+        every = (of for row in rows for of in (*self.asides(row), row))
+        return tuple(dict.fromkeys(Statement(mark) for row in every for mark in marks_of(row)))
+
     def width(self, value: str) -> Figure | None:
         """The width of a value; None for an input of the model, and for a weight."""
         row, which = self.maker(value)
         return None if row is None or not which.isdecimal() else output_figure(row, -1, int(which))
+
+
+def marks_of(row: WiredRow) -> tuple[str, ...]:
+    """What a row says of itself."""
+    return row.op.traits(*row.inputs).marks
 
 
 def forward_of(trace: WiredTrace) -> Forward:
@@ -168,11 +187,15 @@ class Reader:
         if role == "join" and len(reads) == 1:
             # the other operand is a bias or a number, which are not drawn
             self.view(row)
+            self.drafts[reads[0].node].rows += [of for of in self.forward.asides(row) if of.weights]
             return
         label = short_name(row.path) if role == "matrix" else label_of(row)
         draft = self.drafts[row.id] = Draft(row.id, role, label, reads, [row], self.width(row))
+        draft.rows = [*(of for of in self.forward.asides(row) if of.weights), row]
         if role == "core":
             draft.ports = {value: self.ports_of(value) for value in row.reads or ()}
+        if role in STATING:
+            draft.lines = self.forward.marks([row])
         self.give(row, *[[Tap(row.id)]] * len(row.outputs))
 
     def view(self, row: WiredRow) -> None:
@@ -240,6 +263,7 @@ class Reader:
             bar.cached = cached_figure(row) if bar.cached is None else added(bar.cached, cached_figure(row))
             piece = port.piece if bar is of else self.drafts.piece_behind(of)
             bar.mark(piece, cached=True)
+            bar.rows += [] if row in bar.rows else [row]
             if holds is StateContent.LATENT and piece is not None:
                 bar.names[piece] = "latent"
 

@@ -11,12 +11,17 @@ from archcli.measure.survey.stacks import Period, periods, stack_kinds
 from archcli.modules import Model
 from archcli.modules.spec.kinds import kind_of
 from archcli.wings.drawing.anatomy.roles import role_of
-from archcli.wings.drawing.drawn import Cell, Figure, Hue, Kind, LayerRun, NumberedLine, Strip
+from archcli.wings.drawing.anatomy.titles import PHRASES
+from archcli.wings.drawing.drawn import Cell, Figure, Hue, Kind, LayerRun, NumberedLine, Statement, Strip
 
 MOST_CELLS = 110
 """The most layers with a cell each; of more a run of equal layers has one cell."""
+MOST_LENGTHS = 4
+"""The most runs of a period that its brace lists."""
 SAME_BEGINNING = 2
 """The most boxes with a common first word; more are one box: altup_… becomes `altup`."""
+FROZEN = "frozen_positional"
+"""The group of a table of positions that is stored and not trained."""
 NETWORKS: tuple[Hue, ...] = ("dense", "experts", "shared")
 NAMES = {
     "lm_head": "LM head",
@@ -24,6 +29,10 @@ NAMES = {
     "final_norm": "norm",
     "front_end": "convolutions",
     "source": "embedding",
+    "tokens": "embedding",
+    "positions": "learned positions",
+    "position_embedding": "learned positions",
+    "relative": "relative positions",
 }
 """Labels of boxes whose row has another name."""
 Marks = tuple[tuple[Hue, str], ...]
@@ -34,15 +43,17 @@ def strips_of(model: Model, rows: Sequence[WiredRow], kinds: Iterable[Kind]) -> 
     by_path = {kind.path: kind for kind in kinds}
     stacks = list(stack_kinds(rows).items())
     last, ends = len(stacks) - 1, Ends(model, rows)
+    boxes = [(ends.before(prefix), ends.after(prefix)) for prefix, _ in stacks]
     return tuple(
         Strip(
             title=(prefix.rstrip(".") or kind_of(model) or "layers").replace("_", " "),
             cells=tuple(cells_of(order, by_path)),
             runs=tuple(_run(number, place, period) for place, period in enumerate(periods(order))),
             n_layers=Figure(len(order), "show", "", f"stacks.{number}.n_layers"),
-            before=ends.before(prefix),
-            after=ends.after(prefix),
+            before=tuple(boxes[number][0]),
+            after=tuple(boxes[number][1]),
             beside=_apart(model) if number == last else (),
+            rows=boxes[number],
         )
         for number, (prefix, order) in enumerate(stacks)
     )
@@ -80,7 +91,7 @@ def _hues(marks: tuple[Marks, Marks]) -> tuple[Marks, Marks]:
 
 
 def _run(stack: int, place: int, period: Period) -> LayerRun:
-    """A brace with its label: `58 ×`, or `12 × (3 + 1)`."""
+    """A brace with its label: `58 ×`, `12 × (3 + 1)`, or `4 × 8 layers` of a period of many runs."""
     key = f"stacks.{stack}.runs.{place}"
     lengths = [Figure(length, "show", "", f"{key}.lengths.{i}") for i, length in enumerate(period.lengths)]
     if period.times == 1:
@@ -89,6 +100,10 @@ def _run(stack: int, place: int, period: Period) -> LayerRun:
     for length in lengths[1:]:
         pieces += [" + ", length]
     times = Figure(period.times, "show", "", f"{key}.times")
+    if len(lengths) > MOST_LENGTHS:
+        whole = Figure(sum(period.lengths), "show", "", "+".join(length.key for length in lengths))
+        label = NumberedLine(times, " × ", whole, " layers")
+        return LayerRun(period.first, period.end, label, tuple(lengths), times)
     return LayerRun(
         period.first, period.end, NumberedLine(times, " × (", *pieces, ")"), tuple(lengths), times
     )
@@ -102,8 +117,11 @@ class Ends:
         self.by_id = {row.id: row for row in rows}
         self.prefixes = tuple(stack_kinds(rows))
 
-    def before(self, prefix: str) -> tuple[str, ...]:
-        """The boxes before the layers: rows from which their residual stream is computed."""
+    def before(self, prefix: str) -> dict[str, str]:
+        """The boxes before the layers, each with the ids of its rows.
+
+        Of rows from which the layers' residual stream is computed.
+        """
         others = tuple(stem for stem in self.prefixes if stem and stem != prefix)
         first = [row for row in self._layers(prefix) if 0 in (row.layers or ())]
         waiting, visited = [source_row(read) for row in first for read in row.reads or ()], set[str]()
@@ -115,7 +133,7 @@ class Ends:
             waiting += map(source_row, row.reads or ())
         return self._boxes(row for row in self.rows if row.id in visited)
 
-    def after(self, prefix: str) -> tuple[str, ...]:
+    def after(self, prefix: str) -> dict[str, str]:
         """The boxes after the layers: rows that read the residual stream, or such rows."""
         seen = {row.id for row in self._layers(prefix)}
         behind = []
@@ -129,17 +147,24 @@ class Ends:
         inside = (row for row in self.rows if row.layers is not None)
         return [row for row in inside if row.path.startswith(f"{prefix}layers.")]
 
-    def _boxes(self, rows: Iterable[WiredRow]) -> tuple[str, ...]:
+    def _boxes(self, rows: Iterable[WiredRow]) -> dict[str, str]:
         """A box for each module or operation with weights or a norm; many with one first word are one."""
-        names = list(dict.fromkeys(_own_name(row) for row in rows if _is_shown(row)))
-        begun = Counter(map(_beginning, names))
-        short = (_beginning(name) if begun[_beginning(name)] > SAME_BEGINNING else name for name in names)
-        return tuple(_named(self.model, name) for name in dict.fromkeys(short))
+        names = {row.id: _own_name(row) for row in rows if _is_shown(row)}
+        begun = Counter(map(_beginning, dict.fromkeys(names.values())))
+        boxes: dict[str, list[str]] = {}
+        for row, name in names.items():
+            short = _beginning(name) if begun[_beginning(name)] > SAME_BEGINNING else name
+            boxes.setdefault(_named(self.model, short), []).append(row)
+        return {label: ", ".join(ids) for label, ids in boxes.items()}
 
 
 def _is_shown(row: WiredRow) -> bool:
-    is_norm = row.op.traits(*row.inputs).norm is not None
-    return role_of(row) != "aside" and (bool(row.weights) or is_norm or role_of(row) == "matrix")
+    """Whether it has weights or a matrix, is a norm, or says what it is: sinusoids, a softcap."""
+    traits, is_aside = row.op.traits(*row.inputs), role_of(row) == "aside"
+    if is_aside and traits.marks:
+        return False  # positions of attention, said in its panel
+    said = bool(row.op.sign) if is_aside else traits.norm is not None or bool(traits.marks)
+    return bool(row.weights) or said or role_of(row) == "matrix"
 
 
 def _beginning(name: str) -> str:
@@ -147,17 +172,29 @@ def _beginning(name: str) -> str:
 
 
 def _own_name(row: WiredRow) -> str:
-    """The first step of a row's path below its stack."""
+    """The first step of a row's path below its stack; tables beside that of tokens are told apart."""
     prefix, dot, rest = row.path.partition(".")
-    return rest.partition(".")[0] if dot and prefix in ("encoder", "decoder") else prefix
+    step = rest.partition(".")[0]
+    if row.group == FROZEN:
+        return "fixed positions"
+    if marks := row.op.traits(*row.inputs).marks:
+        return Statement(", ".join(marks))
+    if role_of(row) == "aside" and row.op.sign:
+        return row.op.sign
+    if prefix == "front_end" and step != "positions":
+        return prefix
+    return step if dot and prefix in ("encoder", "decoder", "embedding", "front_end") else prefix
 
 
 def _named(model: Model, name: str) -> str:
+    if type(name) is Statement:
+        return name
     if name == "lm_head" and model.embedding.tied:
         return "LM head, tied"
     if name == "front_end" and "image" in model.media:
         return "patches"
-    return NAMES.get(name, name.replace("_", " "))
+    phrase = name.replace("_", " ")
+    return NAMES.get(name, PHRASES.get(phrase, phrase))
 
 
 def _apart(model: Model) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 from archcli.graph.wired_tape import WiredRow
-from archcli.wings.drawing.drawn import DrawnNode, Hue, NumberedLine
+from archcli.measure.survey.compare.differences import said_apart
+from archcli.wings.drawing.drawn import DrawnNode, Hue, NumberedLine, Statement
 
 GATED = {"silu": "SwiGLU", "swish": "SwiGLU", "gelu": "GeGLU", "gelu_tanh": "GeGLU", "relu": "ReGLU"}
 """Gated networks by their activation (Shazeer 2020, arXiv:2002.05202)."""
@@ -46,18 +47,36 @@ def hue_of(module: Any, nodes: tuple[DrawnNode, ...]) -> Hue:
 def facts_of(nodes: tuple[DrawnNode, ...], hue: Hue) -> tuple[str, ...]:
     """Two or three facts of a part: its heads, its window or state, its hidden width or experts."""
     lines = [*_heads(nodes), *_masks(nodes), *_states(nodes), *_choices(nodes)]
-    return tuple(lines or (_widths(nodes) if hue == "dense" else ()))[:3]
+    return tuple(lines or (_widths(nodes) if hue == "dense" else ()))[:4]
+
+
+def box_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """The facts of a part that its box in a layer repeats: heads or experts, and what tells it apart."""
+    heads = lines[: 2 if len(lines) > 1 and " KV head" in lines[1] else 1]
+    return (*heads, *(Statement(line.split(", ")[0]) for line in lines if type(line) is Distinction))
+
+
+class Distinction(Statement):
+    """A line on a part of a drawing that has another with equal title and facts."""
+
+    __slots__ = ()
+
+
+def apart_line(module: Any, another: Any) -> Distinction:
+    """What a module states differently from another: `not causal`, `compressor rate 128, no index`."""
+    return Distinction(", ".join(said_apart(module, another)))
 
 
 def _heads(nodes: tuple[DrawnNode, ...]) -> list[str]:
-    """`32 heads on 8`: query heads on key and value heads, of the node with the most."""
+    """`32 query heads`, `8 KV heads`: of the node with the most."""
     headed = [node.heads for node in nodes if node.heads is not None]
     if not any(node.role == "core" and node.mask for node in nodes) or not headed:
         return []
     heads = max(headed, key=lambda heads: heads.count.value)
     if heads.groups is None:
         return [NumberedLine(heads.count, " heads")]
-    return [NumberedLine(heads.count, " heads on ", heads.groups)]
+    kv = " KV head" if heads.groups.value == 1 else " KV heads"
+    return [NumberedLine(heads.count, " query heads"), NumberedLine(heads.groups, kv)]
 
 
 def _masks(nodes: tuple[DrawnNode, ...]) -> list[str]:
@@ -66,15 +85,16 @@ def _masks(nodes: tuple[DrawnNode, ...]) -> list[str]:
 
 
 def _states(nodes: tuple[DrawnNode, ...]) -> list[str]:
-    """`32 × 128 × 128`, or `state of 768` where each channel has a number."""
+    """`32 heads`, `state 128 × head size 128`; `state of 768` where each channel has a number."""
     states = [held for node in nodes for held in node.held]
     if not states:
         return []
-    factors = [factor for factor in (states[0].count, states[0].rows, states[0].columns) if factor.value != 1]
-    first, *others = factors or [states[0].count]
-    if not others:
-        return [NumberedLine("state of ", first)]
-    return [NumberedLine(first, *(part for factor in others for part in (" × ", factor)))]
+    count, rows, columns = states[0].count, states[0].rows, states[0].columns
+    factors = [factor for factor in (count, rows, columns) if factor.value != 1]
+    if not factors[1:]:
+        return [NumberedLine("state of ", *(factors or [count])[:1])]
+    heads = [NumberedLine(count, " heads")] if count.value != 1 else []
+    return [*heads, NumberedLine("state ", rows, " × head size ", columns)]
 
 
 def _choices(nodes: tuple[DrawnNode, ...]) -> list[str]:
@@ -103,8 +123,19 @@ ACTIVATIONS = {
 }
 """Activations as the field writes them; others are called by their names."""
 NORMS = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm", "batchnorm": "BatchNorm", "l2norm": "L2 norm"}
+LOW_RANK = re.compile(r"(?<=[a-z0-9])_([ab])_proj$")
+"""Ending of a product through a narrow latent: `q_a_proj` is q down, `q_b_proj` is q up."""
 PRODUCT = re.compile(r"_(proj|projection|linear|heads)$")
 """Endings of a product's name, left out of its label: its trapezoid says so."""
+PHRASES = {
+    "altup": "AltUp, mixes streams",
+    "laurel": "LAuReL, low rank",
+    "per layer": "per-layer projection",
+    "hyper": "hyper-connection",
+    "attention hyper": "hyper-connection",
+    "ffn hyper": "hyper-connection",
+}
+"""Parts of a layer's wiring in words, by their names."""
 MASKS = {"top_k": "top", "longformer": "window"}
 """Kinds of mask whose label has a number: `window 4096`, `top 2048`."""
 
@@ -120,9 +151,10 @@ def label_of(row: WiredRow) -> str:
 
 
 def short_name(path: str) -> str:
-    """The last step of a path, as a label: `layers.0.attention.q_proj` is q, `kv_a_proj` kv a."""
-    name = path.rpartition(".")[2]
-    return (PRODUCT.sub("", name) or name).replace("_", " ")
+    """The last step of a path, as a label: `layers.0.attention.q_proj` is q, `kv_a_proj` kv down."""
+    name = LOW_RANK.sub(lambda end: "_down" if end[1] == "a" else "_up", path.rpartition(".")[2])
+    label = (PRODUCT.sub("", name) or name).replace("_", " ")
+    return PHRASES.get(label, label)
 
 
 def foreign_label(path: str) -> str:

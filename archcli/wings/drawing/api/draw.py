@@ -213,9 +213,10 @@ def _label(name: str, overrides: Sequence[str] | None) -> str:
 def _differences(subjects: Sequence[Subject]) -> list[Difference]:
     """The settings in which the models differ, as `compare` lists them."""
     from archcli.load.spec.written import to_mapping
-    from archcli.measure.survey.compare.differences import ModelSettings, differences
+    from archcli.measure.survey.compare.differences import ModelSettings, differences, grouped
 
-    return differences([ModelSettings(subject.model, to_mapping(subject.model)) for subject in subjects])
+    listed = differences([ModelSettings(subject.model, to_mapping(subject.model)) for subject in subjects])
+    return [it._replace(values=tuple(map(grouped, it.values))) for it in listed]
 
 
 @checked

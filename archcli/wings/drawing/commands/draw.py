@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -59,8 +60,9 @@ def run(
 
 def _text(drawing: ArchitectureDrawing) -> str:
     """The drawing as text, as wide as the terminal, and in colour there."""
-    from archcli.render.screen import columns, has_colours
+    from archcli.render.screen import NARROWEST, columns, has_colours
 
-    width = columns()
+    told_columns = os.environ.get("COLUMNS", "")
+    width = columns() or (max(NARROWEST, int(told_columns)) if told_columns.isdecimal() else SCREEN)
     encoding = sys.stdout.encoding
-    return drawing.text(width or SCREEN, encoding, coloured=has_colours())
+    return drawing.text(width, encoding, coloured=has_colours())

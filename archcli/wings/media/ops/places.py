@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape, maximum
-from archcli.graph import Op, OpClass, Part
+from archcli.graph import Op, OpClass, Part, Traits
+from archcli.ops.attention.relative import BIASED
 from archcli.ops.base import elementwise, movement, summed
 
 Resampling = Literal["bicubic", "bilinear", "nearest"]
@@ -144,6 +145,9 @@ class GridRotaryTable(Op):
     between: bool = False
     trained_first: bool = False
 
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(marks=(f"2-D RoPE θ {self.theta:,.15g}",))
+
     def weights(self, *xs: Shape) -> dict[str, Shape]:
         return {"angles": (self.width // 2,)} if self.trained_first else {}
 
@@ -197,6 +201,9 @@ class GridBias(Op):
     def weights(self, positions: Shape) -> dict[str, Shape]:
         differences = (2 * self.grid[0] - 1) * (2 * self.grid[1] - 1)
         return {"weight": (differences + 3 * self.leading, self.heads)}
+
+    def traits(self, *xs: Shape) -> Traits:
+        return BIASED
 
     def parts(self, positions: Shape) -> tuple[Part, ...]:
         pairs = positions[0] * positions[0]

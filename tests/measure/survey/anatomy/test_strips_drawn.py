@@ -67,9 +67,9 @@ def test_more_than_110_different_layers_are_a_run_of_their_hues():
 
 def test_an_encoder_decoder_has_two_strips():
     encoder, decoder = anatomy(load("whisper-small").model).strips
-    assert (encoder.title, encoder.before) == ("encoder", ("convolutions", "position embedding"))
+    assert (encoder.title, encoder.before) == ("encoder", ("convolutions", "fixed positions"))
     assert (decoder.title, decoder.before, decoder.after) == (
         "decoder",
-        ("embedding",),
+        ("embedding", "learned positions"),
         ("norm", "LM head, tied"),
     )

@@ -154,7 +154,8 @@ def graph_of(nodes: tuple[DrawnNode, ...], glyphs: Mapping[str, Glyph], spine: t
             if crowded or glyph.flared:
                 changed[glyph.node.id] = replace(glyph, short=SHORT if crowded else FLARED)
         for run in _like(plain, rank):
-            changed |= {slot: _sharing(glyphs[slot], len(run)) for slot in run}
+            rows = tuple(row for slot in run for row in glyphs[slot].node.rows)
+            changed |= {slot: _sharing(glyphs[slot], len(run), rows) for slot in run}
             shared.append(run)
     return Graph(nodes, changed, plain.layers, spine, tuple(shared))
 
@@ -203,10 +204,10 @@ def _is_way(graph: Graph, slot: str) -> bool:
     return pill or graph.layers.slots[slot].passing
 
 
-def _sharing(glyph: Glyph, count: int) -> Glyph:
+def _sharing(glyph: Glyph, count: int, rows: tuple[str, ...]) -> Glyph:
     match glyph:
         case Pill():
-            return replace(glyph, shared=count)
+            return replace(glyph, shared=count, node=replace(glyph.node, rows=rows))
         case _:
             return glyph
 

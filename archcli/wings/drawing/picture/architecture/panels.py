@@ -27,6 +27,8 @@ from archcli.wings.drawing.picture.architecture.numbers import concrete, least
 from archcli.wings.drawing.picture.architecture.shapes import SvgShape
 from archcli.wings.drawing.picture.architecture.style import (
     LEADING,
+    SIZES,
+    STATED,
     Word,
     Words,
     line_of,
@@ -39,6 +41,8 @@ MARGIN = 12.0
 HEADING, PLAIN_HEADING = 34.0, 28.0
 """Heights of the heading of a panel, which has a letter, and of a block."""
 RADIUS = 8
+BOLD = "label"
+"""The size of facts that another model does not have."""
 LARGEST = 0.1
 """The most units of a feature."""
 FINER, STEPS = 0.93, 64
@@ -57,6 +61,7 @@ class Drawn:
     hue: str = "plain"
     path: str | None = None
     note: str = ""
+    changed: frozenset[str] = frozenset()
     known: dict[float, float] = field(default_factory=dict)
 
     def widest(self, scale: float) -> list[Width]:
@@ -78,7 +83,7 @@ class Drawn:
         """The frame, the heading and the graph, from an upper left corner; as high as its row at least."""
         lines = self._wrapped(concrete(width))
         least = self.height(concrete(width))
-        height = max(height, least)
+        height = max(height, least) if self.graph.nodes else least
         frame = rect(x + 0.5, y + 0.5, width - 1, height - 1, f"{self._ground} s-hair thin", RADIUS)
         start = x + MARGIN + (2 * BADGE + 8 if self.letter else 0)
         ring = badge(x + MARGIN + BADGE, y + 20, self.letter, self.hue) if self.letter else ()
@@ -90,8 +95,8 @@ class Drawn:
             else []
         )
         texts = [
-            text(x + MARGIN, y + HEADING + 11 + i * LEADING, line, ink="muted")
-            for i, line in enumerate(lines)
+            text(x + MARGIN, y + HEADING + 11 + i * LEADING, line, size, "ink" if size == BOLD else "muted")
+            for i, (line, size) in enumerate(lines)
         ]
         top = y + self._top(len(lines)) + (height - least) / 2
         body = self.graph.shapes(x + MARGIN, top, width - 2 * MARGIN, scale)
@@ -115,24 +120,26 @@ class Drawn:
         ring = 2 * BADGE + 8 if self.letter else 0
         return ring + width_of(self.heading, self._size) + 12 + width_of(self.right)
 
-    def _wrapped(self, width: float) -> list[Words]:
-        """Facts as lines: joined while they fit, then broken."""
-        room, joined = width - 2 * MARGIN, list[Words]()
-        for line in self.lines:
-            longer = line_of(joined[-1], " · ", line) if joined else line_of(line)
-            if joined and width_of(longer) <= room:
-                joined[-1] = longer
-            elif width_of(line) <= room:
-                joined.append(line_of(line))
+    def _wrapped(self, width: float) -> list[tuple[Words, str]]:
+        """Facts as lines: joined while they fit, then broken; those that are changed apart, and bold."""
+        room, joined = width - 2 * MARGIN, list[tuple[Words, str]]()
+        for line in sorted(self.lines, key=lambda line: line in self.changed):
+            size = BOLD if line in self.changed else "small"
+            longer = line_of(joined[-1][0], " · ", line) if joined else line_of(line)
+            if joined and joined[-1][1] == size and width_of(longer, size) <= room:
+                joined[-1] = longer, size
+            elif width_of(line, size) <= room:
+                joined.append((line_of(line), size))
             else:
-                joined += [(Word(piece),) for piece in wrapped(line, room / 1.03, 12.5)]
+                pieces = wrapped(line, room / 1.03, SIZES[size][0], bold=size == BOLD)
+                joined += [((Word(piece, unit=STATED),), size) for piece in pieces]
         return joined
 
 
 def panel(part: DrawnPart, right: Words | None = None, note: str = "") -> Drawn:
     """A mixer or a network, to scale; on the right its parameters, or `right`."""
     nodes, glyphs = glyphs_of(part.nodes, part.hue)
-    right = line_of(part.params, unit="count") if right is None else right
+    right = line_of(part.params, " params", unit="count") if right is None else right
     graph = graph_of(nodes, glyphs)
     return Drawn(line_of(part.title), right, part.lines, graph, part.letter, part.hue, note=note)
 

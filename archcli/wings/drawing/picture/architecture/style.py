@@ -10,7 +10,7 @@ from math import fsum
 from typing import Any, NamedTuple, TypeAlias
 
 from archcli.render.picture.labels import text_width
-from archcli.wings.drawing.drawn import Figure, NumberedLine
+from archcli.wings.drawing.drawn import Figure, NumberedLine, Statement
 from archcli.wings.drawing.picture.architecture.numbers import written
 from archcli.wings.drawing.picture.architecture.shapes import SvgShape
 from archcli.wings.drawing.picture.architecture.traced import plain_text
@@ -104,6 +104,10 @@ def definitions() -> SvgShape:
     return SvgShape("defs", {}, (pattern, head))
 
 
+STATED = "stated"
+"""The unit of words whose numbers are settings."""
+
+
 class Word(NamedTuple):
     """A piece of a line of text: words, or a figure in a short form (see `numbers.written`)."""
 
@@ -127,6 +131,8 @@ def line_of(*pieces: str | Figure | Words, unit: str = "whole") -> Words:
         match piece:
             case NumberedLine():
                 line.extend(line_of(*piece.parts))
+            case Statement():  # also what tells a part from another
+                line.append(Word(str(piece), unit=STATED))
             case str():
                 line.append(Word(piece))
             case Figure():
@@ -154,12 +160,16 @@ def text(
     title: str = "",
 ) -> SvgShape:
     """A line of text with its baseline at `y`; each number in it has the address of its figure."""
-    place = {"x": x, "y": y, "class_": f"size-{size} {ink}", "text_anchor": anchor}
     pieces = line_of(phrase)
+    marks = f" {STATED}" if [piece.unit for piece in pieces] == [STATED] else ""
+    place = {"x": x, "y": y, "class_": f"size-{size} {ink}{marks}", "text_anchor": anchor}
     # with a tooltip the number needs an element of its own, a tspan
     if len(pieces) == 1 and not title:
         return SvgShape("text", place, content=pieces[0].written, figure=pieces[0].figure)
-    inside = tuple(SvgShape("tspan", content=p.written, figure=p.figure) for p in pieces)
+    inside = tuple(
+        SvgShape("tspan", {"class_": STATED} if p.unit == STATED else {}, content=p.written, figure=p.figure)
+        for p in pieces
+    )
     return SvgShape("text", place, inside, title=title)
 
 

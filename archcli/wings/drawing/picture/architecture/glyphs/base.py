@@ -220,7 +220,7 @@ class PartBox(Glyph):
     @property
     def facts(self) -> tuple[str, ...]:
         """What stands under its name."""
-        return self.node.lines[:2]
+        return self.node.lines[:3]
 
     def needed(self) -> float:
         """The width that its text takes."""

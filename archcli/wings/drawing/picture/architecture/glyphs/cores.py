@@ -36,8 +36,8 @@ class CoreBox(Glyph):
         """Its name, the states that it holds, and facts."""
         states = [_state(held) for held in self.node.held]
         cached = () if self.node.cached is None else (line_of(self.node.cached, " a token", unit="bytes"),)
-        facts = [line_of(line) for line in self.node.lines] or self._masked
-        return tuple([line_of(self.node.label), *states, *facts, *cached][:5])
+        facts = [*self._masked, *map(line_of, self.node.lines)]
+        return (line_of(self.node.label), *states, *facts, *cached)
 
     @property
     def _masked(self) -> list[Words]:
@@ -118,6 +118,6 @@ def _states(held: HeldState, left: Any, top: float, hue: str) -> Shapes:
 
 
 def _state(held: HeldState) -> Words:
-    """`32 × 128 × 128: 2 MiB`: number and size of the matrices, and the bytes of all."""
+    """`32 × 128 × 128: 2 MiB`: heads, state and head size, and the bytes of all."""
     size = line_of(held.count, " × ", held.rows, " × ", held.columns)
     return size if held.bytes is None else line_of(size, ": ", line_of(held.bytes, unit="bytes"))

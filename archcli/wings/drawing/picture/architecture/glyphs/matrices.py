@@ -99,7 +99,7 @@ class Trapezoid(Glyph):
     @property
     def cache(self) -> tuple[Words, ...]:
         """The bytes that a token adds to the cache."""
-        return () if self.node.cached is None else (line_of(self.node.cached, unit="bytes"),)
+        return () if self.node.cached is None else (line_of(self.node.cached, " a token", unit="bytes"),)
 
     @property
     def above(self) -> tuple[Words, ...]:

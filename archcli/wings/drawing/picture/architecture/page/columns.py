@@ -15,7 +15,7 @@ from archcli.wings.drawing.picture.architecture.page.sheet import (
     BOTTOM,
     HEADING,
     MARGIN,
-    PAGE,
+    PAGES,
     SPACE,
     kinds_title,
     page,
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 GUTTER, ROOMY = 28.0, 90.0
 """Units between two columns; the least units for the bars of the widest rank of a box."""
+LOW = 1750.0
+"""The height of columns up to which a page is not made wider."""
 TALL = 430.0
 """The least height of the strips."""
 MOST_WORDS = 16
@@ -43,7 +45,7 @@ class ModelColumn(NamedTuple):
     """A model in its column.
 
     kinds, panels: boxes of its kinds of layer, and of its parts.
-    distinct: names of boxes that some other model lacks.
+    distinct: names of boxes that the first model lacks.
     x, packed: places of the column and of the boxes.
     """
 
@@ -77,10 +79,21 @@ class ColumnsLayout(NamedTuple):
         return [_model(column, self.width, self.top, self.pitch, self.scale) for column in self.columns]
 
 
-def laid_out(anatomies: Sequence[Anatomy]) -> ColumnsLayout:
-    """Compute the layout of models beside each other."""
-    drawn = [(kind_boxes(anatomy), part_boxes(anatomy)) for anatomy in anatomies]
-    width = _column_width(drawn)
+def laid_out(anatomies: Sequence[Anatomy], first: Anatomy | None = None) -> ColumnsLayout:
+    """Models beside each other on the narrowest page that is not too high, compared with the `first`."""
+    drawn = [(kind_boxes(anatomy), part_boxes(anatomy, first)) for anatomy in anatomies]
+    tried = list[ColumnsLayout]()
+    for page_width in PAGES:
+        tried.append(_laid_out(anatomies, drawn, _column_width(drawn, page_width)))
+        if tried[-1].end <= LOW:
+            return tried[-1]
+    return min(tried, key=lambda laid: laid.end)
+
+
+def _laid_out(
+    anatomies: Sequence[Anatomy], drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]], width: float
+) -> ColumnsLayout:
+    """The layout with columns of a width."""
     whole = len(anatomies) * (width + GUTTER) - GUTTER
     top = max(header.height(anatomy, width, keys_right=False) for anatomy in anatomies) + 12
     strips = max(_strips_height(anatomy) for anatomy in anatomies)
@@ -97,21 +110,26 @@ def laid_out(anatomies: Sequence[Anatomy]) -> ColumnsLayout:
 
 def svg(anatomies: Sequence[Anatomy], differences: Sequence[Difference]) -> str:
     """The drawing of several models as an SVG file."""
-    laid = laid_out(anatomies)
+    laid = laid_out(anatomies, anatomies[0])
     dot = any(column.distinct for column in laid.columns)
-    shapes = laid.shapes()
-    shapes += legend.legend(anatomies, MARGIN, laid.end + SPACE, laid.scale, dot=dot)
-    bars, y = all_bars(anatomies, laid.end + SPACE + legend.height(anatomies, dot=dot), laid.whole)
+    shapes, end = laid.shapes(), laid.end
+    for column in (column for column in laid.columns if column.anatomy.shares):
+        # right under each column: a short one leaves no room empty
+        low = max(laid.top + sum(strip.heights_at(column.anatomy.strips, laid.pitch)), column.packed.bottom)
+        scale = laid.width / most_stored(anatomies)
+        bars, y = _bars_of(column.anatomy, column.x, low + SPACE, laid.width, scale)
+        shapes.append(_of(column.anatomy, bars))
+        end = max(end, y)
+    shapes += legend.legend(anatomies, MARGIN, end + SPACE, laid.scale, dot=dot)
+    y = end + SPACE + legend.height(anatomies, dot=dot)
     lines, bottom = _differences(anatomies, differences, y, laid.whole)
     name = ", ".join(anatomy.name for anatomy in anatomies)
-    return (
-        svg_of([page(name, iter([*shapes, *bars, *lines]), laid.whole + 2 * MARGIN, bottom + BOTTOM)]) + "\n"
-    )
+    return svg_of([page(name, iter([*shapes, *lines]), laid.whole + 2 * MARGIN, bottom + BOTTOM)]) + "\n"
 
 
-def _column_width(drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]]) -> float:
+def _column_width(drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]], page_width: float) -> float:
     """The width of each column: an equal part of the page, or what the widest box needs."""
-    part = (PAGE - 2 * MARGIN - GUTTER * (len(drawn) - 1)) / len(drawn)
+    part = (page_width - 2 * MARGIN - GUTTER * (len(drawn) - 1)) / len(drawn)
     least = (box.natural(0.0)[0] + ROOMY for kinds, panels in drawn for box in (*kinds, *panels))
     return max([part, strip.WIDTH, *least])
 
@@ -143,16 +161,18 @@ def _placed(
             return inner if is_beside and y < below - SPACE else x
 
         start = top + HEADING if is_beside else below + HEADING
-        packed = stack(kinds, panels, Room(left, x + width, start, largest), below)
+        room = Room(left, x + width, start, largest)
+        packed = stack(kinds, panels, room, below)
+        if packed.bottom > LOW:  # begin beside the strip, where there is room
+            packed = min(packed, stack(kinds, panels, room, 0.0), key=lambda rows: rows.bottom)
         columns.append(ModelColumn(anatomy, kinds, panels, _distinct(anatomies, i), x, packed))
     return columns
 
 
 def _distinct(anatomies: Sequence[Anatomy], i: int) -> frozenset[str]:
-    """The letters of parts and the paths of kinds that some other model lacks."""
-    others = [_looks(anatomy) for j, anatomy in enumerate(anatomies) if j != i]
-    looks = _looks(anatomies[i])
-    return frozenset(name for look, name in looks.items() if not all(look in there for there in others))
+    """The letters of parts and the paths of kinds that the first model lacks."""
+    first = _looks(anatomies[0])
+    return frozenset(name for look, name in _looks(anatomies[i]).items() if look not in first)
 
 
 def _looks(anatomy: Anatomy) -> dict[Any, str]:
@@ -197,8 +217,8 @@ def _column(column: ModelColumn, width: float, top: float, pitch: float) -> Draw
 
 
 def _boxes(column: ModelColumn, scale: Any) -> Drawing:
-    names = [*(kind.path for kind in column.anatomy.kinds), *(part.letter for part in column.anatomy.parts)]
     boxes = [*column.kinds, *column.panels]
+    names = [box.letter or box.path for box in boxes]
     places: list[Slot] = [*column.packed.kinds, *column.packed.panels]
     for name, box, place in zip(names, boxes, places, strict=True):
         yield from box.shapes(place.x, place.y, place.width, scale, place.height)
@@ -206,47 +226,55 @@ def _boxes(column: ModelColumn, scale: Any) -> Drawing:
             yield legend.marked(place.x + place.width - 1, place.y + 1, "differs")
 
 
+def most_stored(anatomies: Sequence[Anatomy]) -> Any:
+    """The longest bar at the foot."""
+    return most(0, *(sum(share.stored.value for share in anatomy.shares) for anatomy in anatomies))
+
+
 def all_bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list[SvgShape | Many], float]:
     """(bars of each model, stored and read, on one scale; y of their end)."""
     shapes = list[SvgShape | Many]()
-    most_stored = most(0, *(sum(share.stored.value for share in anatomy.shares) for anatomy in anatomies))
     for anatomy in anatomies:
         if anatomy.shares:
-            drawn, y = _bars_of(anatomy, y, width, width / most_stored)
+            drawn, y = _bars_of(anatomy, MARGIN, y, width, width / most_stored(anatomies))
             shapes.append(_of(anatomy, drawn))
     return shapes, y
 
 
-def _bars_of(anatomy: Anatomy, y: float, width: float, scale: Any) -> tuple[list[SvgShape | Many], float]:
+def _bars_of(
+    anatomy: Anatomy, x: float, y: float, width: float, scale: Any
+) -> tuple[list[SvgShape | Many], float]:
     """The bars of one model and the names of its shares."""
     title = f"{anatomy.name}: {foot.TITLES[anatomy.shown][:1].lower()}{foot.TITLES[anatomy.shown][1:]}"
-    shapes: list[SvgShape | Many] = [text(MARGIN, y + 12, cut(title, width, "head"), "head")]
+    shapes: list[SvgShape | Many] = [text(x, y + 12, cut(title, width, "head"), "head")]
     y += foot.HEADING
     unit = foot.UNITS[anatomy.shown]
     for read in [False] if foot.is_single(anatomy) else [False, True]:
         whole = sum((share.read if read else share.stored).value for share in anatomy.shares)
-        segments = foot.segments(anatomy.shares, MARGIN, scale * whole, read=read)
-        shapes += foot.bar(segments, y, unit, named=False)
+        segments = foot.segments(anatomy.shares, x, scale * whole, read=read)
+        # one thinner than half a unit is not seen: its name and amount stand below the bar
+        seen = [segment for segment in segments if round(concrete(segment.width))]
+        shapes += foot.bar(seen, y, unit, named=False)
         y += foot.BAR + 6
-    chips, y = _chips(anatomy, y + 2, width)
+    chips, y = _chips(anatomy, x, y + 2, width)
     return [*shapes, *chips], y + 14
 
 
-def _chips(anatomy: Anatomy, y: float, width: float) -> tuple[list[SvgShape | Many], float]:
+def _chips(anatomy: Anatomy, left: float, y: float, width: float) -> tuple[list[SvgShape | Many], float]:
     """A legend of the shares: colour, name, stored and read amounts."""
     shapes, x, unit, single = (
         list[SvgShape | Many](),
-        MARGIN,
+        left,
         foot.UNITS[anatomy.shown],
         foot.is_single(anatomy),
     )
-    for segment in foot.segments(anatomy.shares, MARGIN, width, read=False):
+    for segment in foot.segments(anatomy.shares, left, width, read=False):
         share = segment.share
         label = [Word(f"{share.name} "), number(share.stored, unit)]
         label += [] if single else [Word(", read "), number(share.read, unit)]
         room = CHIP + 6 + width_of(tuple(label))
-        if x > MARGIN and x + room > MARGIN + width:
-            x, y = MARGIN, y + LEADING + 2
+        if x > left and x + room > left + width:
+            x, y = left, y + LEADING + 2
         shapes.append(rect(x, y + 3, CHIP, CHIP, f"solid-{share.hue}"))
         if segment.texture:
             shapes.append(rect(x, y + 3, CHIP, CHIP, segment.texture))
@@ -272,9 +300,8 @@ def _differences(
         shapes.append(path(f"M {MARGIN} {y - 1.5:.1f} H {MARGIN + width:.1f}", "thin none s-hair"))
         shapes.append(text(MARGIN, y + 12, cut(word.path, first - 12), ink="muted compared"))
         for i, value in enumerate(word.values):
-            shapes.append(
-                text(MARGIN + first + i * room, y + 12, cut(value or "–", room - 12), ink="ink compared")
-            )
+            content = cut(value or "–", room - 12)
+            shapes.append(text(MARGIN + first + i * room, y + 12, content, ink="ink compared"))
     if len(differences) > MOST_WORDS:
         y += LEADING + 3
         names = " ".join(anatomy.name for anatomy in anatomies)

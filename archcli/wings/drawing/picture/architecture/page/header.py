@@ -53,7 +53,9 @@ def shapes(anatomy: Anatomy, x: float, width: float, *, keys_right: bool = True)
 
 def _subtitle(anatomy: Anatomy, width: float, keys_right: bool) -> list[Words]:
     taken = fsum(key[2] + GAP for key in _keys(anatomy)) if keys_right else 0.0
-    return lines_of(anatomy.subtitle, width - taken)
+    # the second line stands below the key figures
+    lines = [*lines_of(anatomy.subtitle, width - taken), *lines_of(anatomy.settings, width)]
+    return [line for line in lines if line]
 
 
 def _keys(anatomy: Anatomy) -> Keys:

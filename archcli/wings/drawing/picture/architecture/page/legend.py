@@ -41,8 +41,8 @@ def legend(
     if any(piece.rotated for piece in pieces) or any(node.turned for node in nodes):
         yield rect(x, y - 6, SWATCH, 9, "solid-attention")
         yield rect(x, y - 6, SWATCH, 9, "hatched")
-        yield text(x + SWATCH + 8, y + 3, "rotated by position", ink="muted")
-        x += SWATCH + 8 + width_of("rotated by position") + GAP
+        yield text(x + SWATCH + 8, y + 3, "rotated by RoPE", ink="muted")
+        x += SWATCH + 8 + width_of("rotated by RoPE") + GAP
     shown = next((anatomy.shown for anatomy in drawn if has_tints(anatomy)), None)
     if shown is not None:
         caption = f"stronger tint: {MORE[shown]}"
@@ -55,7 +55,7 @@ def legend(
         if shown is not None:
             x, y = start, y + ROW
         yield marked(x + 6, y - 1)
-        yield text(x + 18, y + 3, "another model has no such part", ink="muted")
+        yield text(x + 18, y + 3, "the first model has no such part", ink="muted")
 
 
 def height(anatomies: Iterable[Anatomy], *, dot: bool) -> float:

@@ -11,10 +11,12 @@ from archcli.wings.drawing.picture.architecture.panels import Drawn, common_scal
 
 GAP = 12.0
 """Units between two boxes."""
-FACTORS = (1.0, 0.85, 0.7, 0.55, 0.42, 0.3)
+FACTORS = (1.0, 0.85, 0.7, 0.55, 0.42, 0.3, 0.2)
 """Shares of the largest scale that are tried: with a smaller one more panels stand beside each other."""
 MOST_BESIDE, MOST_TRIED = 8, 40
 """Kinds that may stand in a column, and panels of which several scales are tried."""
+TALL, OVER = 1700.0, 4.0
+"""The height from which on a unit costs as much as several."""
 SMALL = 420.0
 """Units of height that it is worth to draw at the largest scale instead of near none."""
 Edge = Callable[[float], float]
@@ -71,7 +73,8 @@ def _best(tried: Sequence[tuple[float, Packed]], room: Room) -> Packed:
 
     def cost(it: tuple[float, Packed]) -> float:
         scale, packed = it
-        return packed.bottom - room.top + SMALL * (1 - scale / largest)
+        over = max(0.0, packed.bottom - TALL)
+        return packed.bottom - room.top + SMALL * (1 - scale / largest) + OVER * over
 
     return min(tried, key=cost)[1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from archcli.wings.drawing.drawn import Figure, NumberedLine
+from archcli.wings.drawing.drawn import Figure
 from archcli.wings.drawing.picture.architecture.style import Word, Words, line_of, width_of
 
 UNITS = {"short": "count", "exact": "whole"}
@@ -19,7 +19,7 @@ def number(figure: Figure, unit: str = "count") -> Word:
 
 def words_of(line: str) -> Words:
     """A line in words and the figures that it names."""
-    return line_of(*line.parts) if type(line) is NumberedLine else line_of(line)
+    return line_of(line)
 
 
 def cut(content: str, width: float, size: str = "small") -> str:
@@ -69,11 +69,11 @@ def _joined(phrase: Words, width: float, size: str) -> Words:
     line = list[Word]()
     for word in phrase:
         if line and word.figure is None and line[-1].figure is None:
-            line[-1] = Word(line[-1].content + word.content)
+            line[-1] = line[-1]._replace(content=line[-1].content + word.content)
         else:
             line.append(word)
     if len(line) == 1 and line[0].figure is None:
-        return (Word(cut(line[0].content, width, size)),)
+        return (line[0]._replace(content=cut(line[0].content, width, size)),)
     return tuple(line)
 
 

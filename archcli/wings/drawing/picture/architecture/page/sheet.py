@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from archcli.wings.drawing.drawn import Anatomy
 
 PAGE, MARGIN = 1000.0, 24.0
+PAGES, TALLEST = (PAGE, 1200.0, 1400.0, 1600.0), 2000.0
+"""Widths of a page that are tried in turn until it is no higher than so many units."""
 KINDS = 216.0
 """Units of the column of kinds."""
 HEADING = 24.0
@@ -54,9 +56,19 @@ class Sheet(NamedTuple):
 
 
 def sheet(anatomy: Anatomy) -> Sheet:
-    """Place everything."""
+    """Place everything on the narrowest page on which it is no higher than TALLEST, else on the lowest."""
     kinds, panels = kind_boxes(anatomy), part_boxes(anatomy)
-    width = max([PAGE, *(box.natural(0.0)[0] + 2 * MARGIN for box in (*kinds, *panels))])
+    least = max([0.0, *(box.natural(0.0)[0] + 2 * MARGIN for box in (*kinds, *panels))])
+    tried = list[Sheet]()
+    for page_width in PAGES:
+        tried.append(_placed(anatomy, kinds, panels, max(page_width, least)))
+        if tried[-1].height <= TALLEST:
+            return tried[-1]
+    return min(tried, key=lambda placed: placed.height)
+
+
+def _placed(anatomy: Anatomy, kinds: Sequence[Drawn], panels: Sequence[Drawn], width: float) -> Sheet:
+    """Everything in its place on a page of a width."""
     top = header.height(anatomy, width - 2 * MARGIN) + 12
     needed = strip.column_height(anatomy.strips)
     packed, below = _packed(anatomy, kinds, panels, width, top)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from math import fsum
@@ -61,8 +61,9 @@ def shapes(strip: Strip, x: float, y: float, height: float, title: str = "Layers
     room = height - HEADING - _boxes(strip.after) - _boxes(strip.before)
     column = CellColumn(x + CELLS, top, room, room / strip.n_layers.value)
     middle = column.x + WIDE / 2
-    yield _end("after", strip, _stacked(reversed(strip.after), middle, top, upwards=True))
-    yield _end("before", strip, _stacked(reversed(strip.before), middle, top + room, upwards=False))
+    before, after = strip.rows
+    yield _end("after", strip, _stacked(reversed(strip.after), after, middle, top, upwards=True))
+    yield _end("before", strip, _stacked(reversed(strip.before), before, middle, top + room, upwards=False))
     yield from _apart(strip.beside, x, y + HEADING)
     yield from _cells(strip, column)
     yield from _numbers(strip, column)
@@ -139,13 +140,13 @@ def _end(name: str, strip: Strip, shapes: Drawing) -> SvgShape:
     return SvgShape("g", {"data_end": name, "data_stack": strip.cells[0].kind}, tuple(shapes))
 
 
-def _stacked(labels: Any, middle: float, edge: float, *, upwards: bool) -> Drawing:
+def _stacked(labels: Any, rows: Mapping[str, str], middle: float, edge: float, *, upwards: bool) -> Drawing:
     """Boxes above or below the cells, with arrows between them: data flows upwards."""
     for label in [*labels][::-1] if upwards else labels:
         height = _height(label)
         top = edge - STEP - height if upwards else edge + STEP
         yield from arrow(middle, edge if upwards else top, edge - STEP if upwards else edge)
-        yield from box(label, _lines(label), middle, top, height)
+        yield from box(label, _lines(label), middle, top, height, rows.get(label, ""))
         edge = top if upwards else top + height
 
 
@@ -155,12 +156,14 @@ def arrow(x: float, start: float, end: float) -> Drawing:
     yield path(steps("M", x - 4, end + 6, "L", x, end, "L", x + 4, end + 6, "Z"), "line")
 
 
-def box(label: str, lines: Sequence[Words], middle: float, top: float, height: float) -> Drawing:
-    """A box before or after the layers; a norm is a pill."""
+def box(
+    label: str, lines: Sequence[Words], middle: float, top: float, height: float, title: str = ""
+) -> Drawing:
+    """A box before or after the layers with a tooltip; a norm is a pill."""
     widest = max(map(width_of, lines)) + 16
     width = max(widest, 62.0) if _is_norm(label) else max(widest, NARROW)
     look, radius = ("paper thin s-line", 9.0) if _is_norm(label) else ("tint-plain thin s-plain", 4.0)
-    yield rect(middle - width / 2, top, width, height, look, radius)
+    yield rect(middle - width / 2, top, width, height, look, radius, title=title)
     first = top + (height - LEADING * len(lines)) / 2 + 12.5
     for i, content in enumerate(lines):
         yield text(middle, first + i * LEADING, content, anchor="middle")

@@ -54,8 +54,8 @@ def _drawn(anatomy: Anatomy) -> Iterator[SvgShape]:
     yield text(INSET, 24, cut(anatomy.name, wide, "head"), "head")
     layers = " + ".join(written(strip.n_layers.value, "whole") for strip in anatomy.strips)
     (total, _, form), *further = anatomy.headline
-    read = [number(figure, form).written for figure, caption, form in further if caption.startswith("read")]
-    sizes = [number(total, form).written, *(f"{figure} read" for figure in read)]
+    read = [number(figure, form).written for figure, caption, form in further if caption == "active"]
+    sizes = [number(total, form).written, *(f"{figure} active" for figure in read)]
     summary = " · ".join([f"{layers} layers", sizes[0] if read else f"{sizes[0]} parameters", *sizes[1:]])
     yield text(INSET, 44, cut(summary, wide), ink="muted")
     strip_width = (wide - 6 * (len(anatomy.strips) - 1)) / max(1, len(anatomy.strips))

@@ -47,7 +47,7 @@ def tints(anatomy: Anatomy) -> Mapping[str, Any]:
 def amount_of(part: DrawnPart, shown: str) -> Words:
     """The amount beside a panel's title: of one layer, or `in all` of the layers with the part."""
     if shown == "params":
-        return line_of(part.params, unit="count")
+        return line_of(part.params, " params", unit="count")
     if part.amount is None:
         return ()
     amount = line_of(part.amount, unit=UNITS[shown])

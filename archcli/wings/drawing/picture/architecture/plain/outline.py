@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.render.screen import cell_width
 from archcli.wings.drawing.picture.architecture.numbers import written
+from archcli.wings.drawing.picture.architecture.page.boxes import difference, drawn_whole
 from archcli.wings.drawing.picture.architecture.page.foot import TITLES, UNITS, is_single
 from archcli.wings.drawing.picture.architecture.page.printed import number
 from archcli.wings.drawing.picture.architecture.page.sheet import kinds_title
@@ -20,12 +22,14 @@ if TYPE_CHECKING:
     from archcli.measure.survey.compare.differences import Difference
     from archcli.wings.drawing.drawn import Anatomy, Cell, DrawnNode, DrawnPart, Kind, Strip
 
-NAMED = 24
-"""The most columns of a name."""
+NAMED, SHORTEST = 24, 14
+"""The most columns of a name, in a wide and in a narrow terminal."""
 MOST_SETTINGS = 16
 """The most settings shown in which models differ."""
 NARROW = 60
 """Columns of a terminal below which shares in percent are left out."""
+BEGINNINGS = ("{fork}", "{stream}  {fork}", "{stream} ")
+"""How a chain of a layer's wiring begins: at the residual stream, at another chain, where chains meet."""
 LONGEST_PERIOD, FEWEST_TIMES = 12, 3
 """The most runs in a repeated period, and the fewest repeats that are shown as one."""
 MOST_RUNS, MOST_KINDS, MOST_NODES = 24, 12, 14
@@ -53,7 +57,7 @@ class BarScale(NamedTuple):
 def _scale(anatomies: Sequence[Anatomy], width: int) -> BarScale:
     """One scale for the bars of all models."""
     nodes = [node for anatomy in anatomies for part in anatomy.parts for node in _barred(part)]
-    most = min(NAMED, width // 4)
+    most = min(NAMED, max(SHORTEST, width // 4))
     names = max((cell_width(_name(node)[:most]) for node in nodes), default=0)
     digits = max((len(_width_text(node)) for node in nodes), default=0)
     widest = max((float(node.width.value) for node in nodes if node.width), default=1.0)
@@ -62,8 +66,15 @@ def _scale(anatomies: Sequence[Anatomy], width: int) -> BarScale:
 
 def _barred(part: DrawnPart) -> list[DrawnNode]:
     """The nodes of a part that get a bar: its input and output, and those with a matrix or a token mix."""
-    nodes = [node for node in part.nodes if node.width is not None and node.role not in {"unary", "join"}]
+    opened = (of for node in part.nodes for of in (*_widths_inside(node), node))
+    nodes = [node for node in opened if node.width is not None and node.role not in {"unary", "join"}]
     return nodes if len(nodes) <= MOST_NODES else [*nodes[: MOST_NODES - 1], nodes[-1]]
+
+
+def _widths_inside(node: DrawnNode) -> list[DrawnNode]:
+    """The products of one expert before its last: d_ff of an expert."""
+    products = [of for of in node.inner if of.role == "matrix"][:-1]
+    return [replace(of, label=f"each {of.label}") for of in products]
 
 
 def _name(node: DrawnNode) -> str:
@@ -89,7 +100,8 @@ def _differing(differences: Sequence[Difference]) -> Iterator[Line]:
 def _model(anatomy: Anatomy, scale: BarScale, width: int, signs: Signs) -> Iterator[Line]:
     """One model: headline, layers, kinds of layer, parts, and shares of the components."""
     yield [(anatomy.name, "bold")]
-    yield from ([(line, "dim")] for line in _folded(anatomy.subtitle.split(" · "), " · ", width))
+    for head in filter(None, (anatomy.subtitle, anatomy.settings)):
+        yield from ([(line, "dim")] for line in _folded(head.split(" · "), " · ", width))
     keys = [
         f"{number(figure, form).written} {caption.removeprefix('FLOP ')}"
         for figure, caption, form in anatomy.headline
@@ -101,13 +113,18 @@ def _model(anatomy: Anatomy, scale: BarScale, width: int, signs: Signs) -> Itera
         yield from _strip(strip, signs)
     if anatomy.kinds:
         yield from ([], [(kinds_title(len(anatomy.kinds)), "bold")])
-        for kind in anatomy.kinds[:MOST_KINDS]:
-            yield from _kind(kind, width, signs)
+        for kind, first in drawn_whole(anatomy.kinds[:MOST_KINDS]):
+            if first is kind:
+                yield from _kind(kind, width, signs)
+            else:
+                yield _title(kind)
+                lines = _folded(difference(kind, first).split(", "), ", ", width - 2)
+                yield from ([(f"  {line}", "dim")] for line in lines)
         if len(anatomy.kinds) > MOST_KINDS:
             yield [(f"{signs.more} and {len(anatomy.kinds) - MOST_KINDS} more kinds", "dim")]
     for part in anatomy.parts[:MOST_KINDS]:
         yield []
-        yield from _part(part, scale, signs)
+        yield from _part(part, scale, width, signs)
     if anatomy.shares:
         yield []
         yield from _shares(anatomy, width, signs)
@@ -182,18 +199,26 @@ def _layers(first: int, end: int) -> str:
 
 def _kind(kind: Kind, width: int, signs: Signs) -> Iterator[Line]:
     """A kind of layer: its residual stream downwards, with a line for each branch."""
-    yield [(f"{number(kind.times, 'whole').written} × ", "bold"), (kind.title, "bold")]
+    yield _title(kind)
     nodes = {node.id: node for node in kind.nodes}
     seen = set(kind.spine)
     for name in kind.spine:
         node = nodes[name]
-        branches = [_branch(read, nodes, seen) for read in node.reads if read not in kind.spine]
-        for branch in filter(None, branches):
-            yield from _chain(branch, width, signs)
+        known = seen - {*kind.spine}
+        branch = [of for read in node.reads for of in _branch(read, nodes, seen)]
+        chains = _chains([of for of in branch if of.role != "input"])
+        for place, chain in chains:
+            pieces = _chain(chain, BEGINNINGS[place], nodes, known, signs)
+            begin = BEGINNINGS[place].format(stream=signs.stream, fork=signs.fork)
+            yield from _broken(begin, pieces, width, signs.stream)
         if node.role == "join":
-            yield [(f"  {signs.join}{signs.back if any(branches) else ''}", "bold")]
+            yield [(f"  {signs.join}{signs.back if chains else ''}", "bold")]
         elif node.role not in {"input", "output"}:
             yield [(f"  {signs.stream} ", "bold"), *_label(node)]
+
+
+def _title(kind: Kind) -> Line:
+    return [(f"{number(kind.times, 'whole').written} × ", "bold"), (kind.title, "bold")]
 
 
 def _branch(end: str, nodes: dict[str, DrawnNode], seen: set[str]) -> list[DrawnNode]:
@@ -205,16 +230,47 @@ def _branch(end: str, nodes: dict[str, DrawnNode], seen: set[str]) -> list[Drawn
     return [*(before for read in node.reads for before in _branch(read, nodes, seen)), node]
 
 
-def _chain(branch: Sequence[DrawnNode], width: int, signs: Signs) -> Iterator[Line]:
-    """A branch in one line, or in several that are indented."""
-    line: Line = [(f"  {signs.fork} ", "bold")]
-    for i, node in enumerate(branch):
-        label = _label(node)
-        between: Line = [(signs.link, "dim")] if i else []
-        if i and sum(cell_width(text) for text, _ in (*line, *between, *label)) > width:
+def _chains(branch: Sequence[DrawnNode]) -> list[tuple[int, list[DrawnNode]]]:
+    """A branch as chains of nodes, each with how many chains it reads: 0 the stream, 2 where chains meet."""
+    inside = {node.id for node in branch}
+    readers = [read for node in branch for read in node.reads]
+    chains: dict[str, tuple[int, list[DrawnNode]]] = {}
+    for node in branch:
+        reads = [read for read in node.reads if read in inside]
+        # a chain goes on behind its last node where nothing else reads that
+        if len(reads) == 1 and reads[0] in chains and readers.count(reads[0]) == 1:
+            chains[node.id] = chains.pop(reads[0])
+            chains[node.id][1].append(node)
+        else:
+            chains[f"{node.id}@" if readers.count(node.id) > 1 else node.id] = min(len(reads), 2), [node]
+    return list(chains.values())
+
+
+def _chain(
+    chain: Sequence[DrawnNode], begin: str, nodes: dict[str, DrawnNode], known: set[str], signs: Signs
+) -> Iterator[tuple[Line, Line]]:
+    """(sign before it, text) of each piece of a chain; `known`: nodes in a line above."""
+    read_above = [nodes[read] for read in chain[0].reads if read in known and nodes[read].role != "input"]
+    yield from (([], [(f"same {node.label}", "dim")]) for node in read_above)
+    link: Line = [(signs.link, "dim")]
+    for i, node in enumerate(chain):
+        meets = begin == BEGINNINGS[2] and node.role == "join" and not i
+        label: Line = [(f"{signs.join}{signs.back}", "bold")] if meets else _label(node)
+        yield link if i or read_above else [], label
+        further = [nodes[read].label for read in node.reads if nodes[read].role == "input"]
+        if any(further):
+            yield [(" ", "")], [(f"with {', '.join(filter(None, further))}", "dim")]
+
+
+def _broken(begin: str, pieces: Iterator[tuple[Line, Line]], width: int, stream: str) -> Iterator[Line]:
+    """Pieces in one line, or in several that are indented."""
+    line: Line = [(f"  {begin} ", "bold")]
+    for between, label in pieces:
+        longer = [*line, *between, *label]
+        if between and sum(cell_width(text) for text, _ in longer) > width:
             yield line
-            line, between = [(f"  {signs.stream}  ", "bold")], []
-        line += [*between, *label]
+            longer = [(f"  {stream}{' ' * (len(begin) - 1)} ", "bold"), *label]
+        line = longer
     yield line
 
 
@@ -222,11 +278,14 @@ def _label(node: DrawnNode) -> Line:
     return [(f"{node.letter} ", "bold"), (node.label, node.hue)] if node.letter else [(node.label, "")]
 
 
-def _part(part: DrawnPart, scale: BarScale, signs: Signs) -> Iterator[Line]:
+def _part(part: DrawnPart, scale: BarScale, width: int, signs: Signs) -> Iterator[Line]:
     """A mixer or a network: a bar for the width of each tensor."""
     params = f"{number(part.params).written} parameters"
-    yield [(f"{part.letter} {part.title}  ", part.hue if part.hue != "plain" else "bold"), (params, "dim")]
-    yield from ([(f"  {line}", "dim")] for line in part.lines)
+    title: Line = [(f"{part.letter} {part.title}  ", part.hue if part.hue != "plain" else "bold")]
+    fits = cell_width(title[0][0] + params) <= width
+    yield from ([[*title, (params, "dim")]] if fits else [title, [(f"  {params}", "dim")]])
+    for fact in part.lines:
+        yield from ([(f"  {line}", "dim")] for line in _folded(fact.split(", "), ", ", width - 2))
     for node in _barred(part):
         name = _name(node)[: scale.names]
         share = float(node.width.value) / scale.widest if node.width else 0.0
@@ -245,10 +304,12 @@ def _shares(anatomy: Anatomy, width: int, signs: Signs) -> Iterator[Line]:
     if not single:
         yield [(f"{written(part, unit)} ({written(part / whole, 'share')}) read for a token", "dim")]
     is_narrow = width < NARROW
-    names = [share.name[: 12 if is_narrow else NAMED] for share in anatomy.shares]
+    names = ["" if is_narrow else share.name[:NAMED] for share in anatomy.shares]
     wide = max(map(cell_width, names))
     for share, name in zip(anatomy.shares, names, strict=True):
         padded = name + " " * (wide - cell_width(name))
+        if is_narrow:
+            yield [(f"  {share.name}", "")]
         rows = (
             [("", share.stored, whole)]
             if single

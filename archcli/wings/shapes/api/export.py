@@ -11,10 +11,11 @@ from typing import Annotated, Any, Literal
 
 from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
+from archcli.load.foreign.class_names import preset_types
 from archcli.load.spec.written import to_yaml
 from archcli.modules.models.model import ModelLike
 from archcli.render.write import check_writable, write, write_new_files
-from archcli.wings.shapes.export.families import written
+from archcli.wings.shapes.export.families import Wanted, written
 
 CONFIG = "config.json"
 FIRST = ("architectures", "model_type")
@@ -77,13 +78,22 @@ def export_of(subject: Subject, options: ExportOptions) -> Exported:
     left_out = [f"the {' and '.join(parts)} and projector are left out"] if parts else []
     stored = subject.model.quantization or subject.model.published_in
     left_out += ["how the published weights are stored (quantization_config) is left out"] if stored else []
-    language = subject._replace(model=subject.model.replace(towers=(), beside=()))
-    config = written(language, options.model_type)
+    language = subject.model.replace(towers=(), beside=())
+    known = preset_types().get(subject.name, "") or _inner_type(subject.config)
+    config = written(Wanted(language, subject.name, known), options.model_type)
     text = json.dumps(
         dict(sorted(config.data.items(), key=lambda item: (item[0] not in FIRST, item[0]))), indent=2
     )
     facts = {"model_type": config.data["model_type"], "class": config.data["architectures"][0]}
     return Exported(subject.name, "hf", f"{text}\n", facts, (*subject.name_notes, *left_out))
+
+
+def _inner_type(config: Any) -> str:
+    """The model_type of an imported file's language model."""
+    if not isinstance(config, dict):
+        return ""
+    inner = config.get("text_config")
+    return _inner_type(inner) if isinstance(inner, dict) else str(config.get("model_type", ""))
 
 
 @asks(ExportOptions)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
-from archcli.api.asking.subject import Subject
 from archcli.errors import ArchError, closest, quote
 from archcli.load.foreign.class_names import preset_types
 from archcli.load.huggingface.registry import family_of, listing
@@ -20,8 +19,16 @@ MOST_LACKING = 4
 """So many settings that a class lacks are named."""
 
 
-def written(subject: Subject, model_type: str | None = None) -> WrittenConfig:
-    """The config.json of a loaded model, of this model_type or of the first that is exact.
+class Wanted(NamedTuple):
+    """A model and its name; `known` is the model_type of its class, empty where it has none yet."""
+
+    model: Model
+    name: str
+    known: str = ""
+
+
+def written(wanted: Wanted, model_type: str | None = None) -> WrittenConfig:
+    """The config.json of a model, of this model_type or of the first that is exact.
 
     Raises ArchError where no class has all that the model states; it names the nearest.
     """
@@ -30,38 +37,37 @@ def written(subject: Subject, model_type: str | None = None) -> WrittenConfig:
         hint = f"nearest: {', '.join(near)}" if near else "`archcli families` lists all"
         raise ArchError(f"no class of transformers is known for model_type {quote(model_type)}", hint)
     best: WrittenConfig | None = None
-    for search in _searches(subject, model_type):
+    for search in _searches(wanted, model_type):
         tried = search.run()
         if tried is not None and (best is None or _off(tried) < _off(best)):
             best = tried
         if best is not None and best.is_exact:
             return best
-    raise _inexact(subject, best)
+    raise _inexact(wanted.name, best)
 
 
 def _off(tried: WrittenConfig) -> float:
     return sum(tried.lacking.values())
 
 
-def _searches(subject: Subject, model_type: str | None) -> Iterator[ConfigSearch]:
+def _searches(wanted: Wanted, model_type: str | None) -> Iterator[ConfigSearch]:
     """The searches to be made: of the class that is named or known, then of those that begin nearest."""
-    wanted = Settings(subject.model)
-    known = model_type or preset_types().get(subject.name, "") or _inner_type(subject.config)
+    model, settings, known = wanted.model, Settings(wanted.model), model_type or wanted.known
     if has_class(known):
-        yield from _of(known, subject.model, wanted)
+        yield from _of(known, model, settings)
     if model_type is not None:
         return
     common = Counter(preset_types().values())
     others = [kind for kind in listing() if kind != known and has_class(kind)]
-    searches = [search for kind in others for search in _of(kind, subject.model, wanted)]
+    searches = [search for kind in others for search in _of(kind, model, settings)]
     ranked = sorted(searches, key=lambda search: (search.first_off(), -common[search.model_type]))
     yield from ranked[:MOST_SEARCHED]
 
 
-def _of(model_type: str, model: Model, wanted: Settings) -> Iterator[ConfigSearch]:
+def _of(model_type: str, model: Model, settings: Settings) -> Iterator[ConfigSearch]:
     family = family_of(model_type)
     if family is not None:
-        yield ConfigSearch(model_type, family, model, wanted)
+        yield ConfigSearch(model_type, family, model, settings)
 
 
 def has_class(model_type: str) -> bool:
@@ -69,17 +75,9 @@ def has_class(model_type: str) -> bool:
     return bool(listing().get(model_type, {}).get("classes"))
 
 
-def _inner_type(config: Any) -> str:
-    """The model_type of an imported file's language model."""
-    if not isinstance(config, dict):
-        return ""
-    inner = config.get("text_config")
-    return _inner_type(inner) if isinstance(inner, dict) else str(config.get("model_type", ""))
-
-
-def _inexact(subject: Subject, best: WrittenConfig | None) -> ArchError:
+def _inexact(name: str, best: WrittenConfig | None) -> ArchError:
     """The ArchError about a model that no class expresses: the nearest, and what it cannot say."""
-    what = f"no config.json was found whose import is {subject.name}"
+    what = f"no config.json was found whose import is {name}"
     if best is None:
         return ArchError(what, "--to yaml writes it in archcli's own words")
     lacking = [path for path, _ in sorted(best.lacking.items(), key=lambda item: -item[1])]

@@ -14,6 +14,7 @@ from archcli.measure.survey.show import recurrence_records
 from archcli.measure.survey.wired import wired_forward
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.request import usual_tokens
 from archcli.wings.drawing.anatomy.figures import output_figure, shown
 from archcli.wings.drawing.anatomy.kinds import Kinds
 from archcli.wings.drawing.anatomy.part_shares import with_shares
@@ -23,9 +24,6 @@ from archcli.wings.drawing.anatomy.shares import Shown, by_component, by_group, 
 from archcli.wings.drawing.anatomy.strips import strips_of
 from archcli.wings.drawing.anatomy.totals import cache_totals, flops_per_token, parameter_totals
 from archcli.wings.drawing.drawn import Anatomy, Figure, NumberedLine, Share
-
-SEQ_LEN = 2048
-"""Tokens of the drawn forward, the default of `flops` and `show`."""
 
 PROJECTOR = "projector"
 """The box at the head of a tower: what joins it to the language model."""
@@ -117,8 +115,9 @@ class DrawnModel:
             medium = "sound" if read["kind"] == "audio" else read["kind"]
             yield Figure(read["matmul_flops"], "flops", "", "matmul_flops"), f"FLOP per {medium}", "flops"
             return
-        flops = flops_per_token(self.of_text, SEQ_LEN)
-        yield Figure(flops, "flops", "", "matmul_flops_per_token"), "FLOP per token at 2,048", "flops"
+        tokens = usual_tokens(self.model.max_seq_len)
+        flops = flops_per_token(self.of_text, tokens)
+        yield Figure(flops, "flops", "", "matmul_flops_per_token"), f"FLOP per token at {tokens:,}", "flops"
 
     def _shares(self, shown: Shown, profile: Mapping[str, Any] | None) -> tuple[Share, ...]:
         hues, model = self.kinds.hues, self.model

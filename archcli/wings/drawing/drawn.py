@@ -201,6 +201,31 @@ class LayerRun(NamedTuple):
     times: Figure | None = None
 
 
+class Joins(NamedTuple):
+    """Lines that enter the layers of a stack and leave them besides the residual stream, by layer number.
+
+    reads: layers that read the vectors of an encoder or a tower.
+    added: layers behind which vectors of a tower are added.
+    taken: layers behind which states are taken for the projector.
+    tapped: layers behind which states are taken for projectors of their own.
+    crosses: whether the vectors of this tower are read by layers, and stand in no token's place.
+    unread: from which layer on nothing reads the states; `idle`, the boxes whose output nothing reads.
+    notes: all of this in words.
+    """
+
+    reads: tuple[int, ...] = ()
+    added: tuple[int, ...] = ()
+    taken: tuple[int, ...] = ()
+    tapped: tuple[int, ...] = ()
+    crosses: bool = False
+    unread: int | None = None
+    idle: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+NO_JOINS = Joins()
+
+
 @dataclass(frozen=True)
 class Strip:
     """All layers of a stack.
@@ -210,6 +235,7 @@ class Strip:
     n_layers: their number.
     before, after: labels of boxes before and after the layers, from the input up.
     beside: labels of boxes beside the layers, off the residual stream.
+    joins: lines that enter the layers and leave them besides the stream.
     """
 
     title: str
@@ -219,6 +245,7 @@ class Strip:
     before: tuple[str, ...]
     after: tuple[str, ...]
     beside: tuple[str, ...] = ()
+    joins: Joins = NO_JOINS
 
 
 class Share(NamedTuple):
@@ -239,7 +266,8 @@ class Anatomy:
     kinds, parts: distinct kinds of layer; mixers and networks.
     shares: bars of components, of the quantity `shown` (`params`, `flops`, `bytes`, `kv`, `time`).
     foot: lines beside these bars.
-    towers: encoders beside a language model, each under the name of its part.
+    towers: encoders beside a language model.
+    part: of a tower, its name among the parts of the model.
     """
 
     name: str
@@ -252,3 +280,9 @@ class Anatomy:
     shown: str
     foot: tuple[str, ...] = ()
     towers: tuple[Anatomy, ...] = ()
+    part: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its name, of a tower that of its part: `Vision tower`."""
+        return self.part.replace("_", " ").capitalize() or self.name

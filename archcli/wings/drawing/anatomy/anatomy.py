@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from archcli.errors import ArchError
@@ -14,19 +15,16 @@ from archcli.measure.survey.show import recurrence_records
 from archcli.measure.survey.wired import wired_forward
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
-from archcli.modules.spec.request import usual_tokens
+from archcli.modules.spec.request import Request, usual_tokens
 from archcli.wings.drawing.anatomy.figures import output_figure, shown
 from archcli.wings.drawing.anatomy.kinds import Kinds
 from archcli.wings.drawing.anatomy.part_shares import with_shares
-from archcli.wings.drawing.anatomy.parts import Sizes
+from archcli.wings.drawing.anatomy.parts import Sizes, letter_of
 from archcli.wings.drawing.anatomy.reading import forward_of
 from archcli.wings.drawing.anatomy.shares import Shown, by_component, by_group, by_layers, by_operator
-from archcli.wings.drawing.anatomy.strips import strips_of
+from archcli.wings.drawing.anatomy.strips import layers_in_words, strips_of, tower_strip
 from archcli.wings.drawing.anatomy.totals import cache_totals, flops_per_token, parameter_totals
 from archcli.wings.drawing.drawn import Anatomy, Figure, NumberedLine, Share
-
-PROJECTOR = "projector"
-"""The box at the head of a tower: what joins it to the language model."""
 
 
 def anatomy(model: Model, shown: Shown = "params", profile: Mapping[str, Any] | None = None) -> Anatomy:
@@ -40,7 +38,7 @@ class DrawnModel:
     The totals are those that the commands print: summed from the same rows, without another trace.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, letters: Iterator[str] | None = None) -> None:
         self.model = model
         # layers that a text passes by are drawn as they read an image
         read = model.with_media(tuple(tower.usual for tower in model.towers))
@@ -48,7 +46,8 @@ class DrawnModel:
         self.rows = trace.rows
         self.of_text = trace.rows if read is model else wired_forward(model).rows
         layers = {path: rows for path, rows in LayerIndex(model).by_layer(self.rows).items() if path}
-        self.kinds = Kinds(forward_of(trace), layers, dict(_sizes(model, self.rows)))
+        letters = map(letter_of, count()) if letters is None else letters
+        self.kinds = Kinds(forward_of(trace), layers, dict(_sizes(model, self.rows)), letters)
         self.strips = strips_of(model, self.rows, self.kinds.kinds)
         self.params = parameter_totals(model, self.rows)
 
@@ -69,14 +68,24 @@ class DrawnModel:
 
     def _towers(self, shown: Shown) -> Iterator[Anatomy]:
         """Each tower as its encoder, whose strip ends with the projector; a profile has none of its times."""
+        letters = {tower.part: _letters_of(tower.part) for tower in self.model.towers}
         for tower in self.model.towers:
             encoder: Any = tower.model  # a model by itself
             if not encoder.groups:  # patches alone (Fuyu), of which there is nothing to draw
                 continue
-            drawn = DrawnModel(encoder).anatomy("params" if shown == "time" else shown, None)
+            of_tower = DrawnModel(encoder, letters[tower.part])
+            drawn = of_tower.anatomy("params" if shown == "time" else shown, None)
             *below, last = drawn.strips
-            strips = (*below, replace(last, after=(*last.after, PROJECTOR)))
-            yield replace(drawn, name=f"{self.model.name}: {tower.part}", strips=strips)
+            strip = tower_strip(tower, of_tower.rows, last, self._into(tower))
+            subtitle = NumberedLine(drawn.subtitle, *(f" · {note}" for note in strip.joins.notes))
+            name = f"{self.model.name}: {tower.part}"
+            yield replace(drawn, name=name, part=tower.part, subtitle=subtitle, strips=(*below, strip))
+
+    def _into(self, tower: Any) -> str:
+        """Where the vectors of a tower go, in words."""
+        if tower.crosses:
+            return f"for the cross-attention of {layers_in_words(self.strips[-1].joins.reads)}"
+        return "and added to the embeddings" if tower.added else "into the places of their tokens"
 
     def _subtitle(self) -> str:
         """Layers, width and vocabulary."""
@@ -112,8 +121,9 @@ class DrawnModel:
             yield Figure(constant, "kvcache", "", "state_bytes"), "state of a sequence, bf16", "bytes"
         if self.model.media and not self.model.towers:
             (read,) = count_flops(self.model).totals["media"]
-            medium = "sound" if read["kind"] == "audio" else read["kind"]
-            yield Figure(read["matmul_flops"], "flops", "", "matmul_flops"), f"FLOP per {medium}", "flops"
+            (medium,) = self.model.fitted(Request()).media
+            caption = f"FLOP per {_medium(read, medium.kind)}"
+            yield Figure(read["matmul_flops"], "flops", "", "matmul_flops"), caption, "flops"
             return
         tokens = usual_tokens(self.model.max_seq_len)
         flops = flops_per_token(self.of_text, tokens)
@@ -144,6 +154,17 @@ class DrawnModel:
         if self.params["mtp_params"]:
             apart = Figure(self.params["mtp_params"], "params", "", "mtp_params")
             yield NumberedLine("without the ", apart, " of multi-token prediction")
+
+
+def _medium(read: Mapping[str, Any], unit: str) -> str:
+    """What a tower reads, with its size: `image of 336 × 336`, `sound of 3,000 frames`."""
+    size = " × ".join(f"{length:,}" for length in read["size"])
+    return f"sound of {size} {unit}" if read["kind"] == "audio" else f"{read['kind']} of {size}"
+
+
+def _letters_of(part: str) -> Iterator[str]:
+    """Letters of the parts of a tower: V1, V2 of a vision tower."""
+    return (f"{part[:1].upper()}{number}" for number in count(1))
 
 
 def _sizes(model: Model, rows: Sequence[WiredRow]) -> Iterator[tuple[str, Sizes]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from archcli.wings.drawing.picture.architecture import joins
 from archcli.wings.drawing.picture.architecture.numbers import concrete, most
 from archcli.wings.drawing.picture.architecture.page import foot, header, legend, strip
 from archcli.wings.drawing.picture.architecture.page.boxes import kind_boxes, part_boxes
@@ -190,7 +191,7 @@ def _column(column: ModelColumn, width: float, top: float, pitch: float) -> Draw
     """The header and the strips of a model; a layer is equally high in all models."""
     yield from header.shapes(column.anatomy, column.x, width, keys_right=False)
     heights = strip.heights_at(column.anatomy.strips, pitch)
-    yield from strip.column(column.anatomy.strips, column.x, top, heights)
+    yield from joins.column(column.anatomy.strips, column.x, top, heights)
     if column.kinds:
         first = column.packed.kinds[0]
         yield text(first.x, first.y - HEADING + 14, kinds_title(len(column.kinds)), "head")
@@ -219,7 +220,7 @@ def all_bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list
 
 def _bars_of(anatomy: Anatomy, y: float, width: float, scale: Any) -> tuple[list[SvgShape | Many], float]:
     """The bars of one model and the names of its shares."""
-    title = f"{anatomy.name}: {foot.TITLES[anatomy.shown][:1].lower()}{foot.TITLES[anatomy.shown][1:]}"
+    title = f"{anatomy.title}: {foot.TITLES[anatomy.shown][:1].lower()}{foot.TITLES[anatomy.shown][1:]}"
     shapes: list[SvgShape | Many] = [text(MARGIN, y + 12, cut(title, width, "head"), "head")]
     y += foot.HEADING
     unit = foot.UNITS[anatomy.shown]

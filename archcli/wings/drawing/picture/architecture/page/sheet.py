@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from archcli.wings.drawing.picture.architecture import joins
 from archcli.wings.drawing.picture.architecture.page import foot, header, legend, strip
 from archcli.wings.drawing.picture.architecture.page.boxes import kind_boxes, part_boxes
 from archcli.wings.drawing.picture.architecture.page.packing import GAP, Packed, Room, pack
@@ -130,7 +131,7 @@ def shapes(placed: Sheet) -> Drawing:
     anatomy = placed.anatomy
     yield from header.shapes(anatomy, MARGIN, placed.width - 2 * MARGIN)
     heights = strip.heights_at(anatomy.strips, strip.pitch_of(anatomy.strips, placed.strips))
-    yield from strip.column(anatomy.strips, MARGIN, placed.top, heights)
+    yield from joins.column(anatomy.strips, MARGIN, placed.top, heights)
     rooms = [place.width for place in placed.packed.panels]
     scale = common_scale(zip(placed.panels, rooms, strict=True))
     if placed.kinds:

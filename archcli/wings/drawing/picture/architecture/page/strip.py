@@ -57,16 +57,20 @@ def least_height(strip: Strip) -> float:
 def shapes(strip: Strip, x: float, y: float, height: float, title: str = "Layers") -> Drawing:
     """A strip: from the input at its foot to the output at its head."""
     yield text(x, y + 14, title, "head")
-    top = y + HEADING + _boxes(strip.after)
-    room = height - HEADING - _boxes(strip.after) - _boxes(strip.before)
-    column = CellColumn(x + CELLS, top, room, room / strip.n_layers.value)
+    column = cells_at(strip, x, y, height)
     middle = column.x + WIDE / 2
-    yield from _stacked(reversed(strip.after), middle, top, upwards=True)
-    yield from _stacked(reversed(strip.before), middle, top + room, upwards=False)
+    yield from _stacked(reversed(strip.after), middle, column.top, upwards=True, idle=strip.joins.idle)
+    yield from _stacked(reversed(strip.before), middle, column.top + column.height, upwards=False)
     yield from _apart(strip.beside, x, y + HEADING)
     yield from _cells(strip, column)
     yield from _numbers(strip, column)
     yield from _braces(strip, column)
+
+
+def cells_at(strip: Strip, x: float, y: float, height: float) -> CellColumn:
+    """The place of the cells of a strip."""
+    room = height - HEADING - _boxes(strip.after) - _boxes(strip.before)
+    return CellColumn(x + CELLS, y + HEADING + _boxes(strip.after), room, room / strip.n_layers.value)
 
 
 def column(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]) -> Drawing:
@@ -88,8 +92,7 @@ def ends_of(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float
     """The ends of the stacks that `column` draws at x and y."""
     bottom = y + fsum(heights) + SPACE * (len(strips) - 1)
     middle, label = x + CELLS + WIDE / 2, strips[0].before[0]
-    edge = middle + max(max(map(width_of, _lines(label))) + 16, NARROW) / 2
-    return StripEnds((edge, bottom - _height(label) / 2), (middle, y + HEADING))
+    return StripEnds((middle + half_of(label), bottom - height_of(label) / 2), (middle, y + HEADING))
 
 
 def pitch_of(strips: Sequence[Strip], height: float) -> float:
@@ -119,7 +122,7 @@ def column_height(strips: Sequence[Strip]) -> float:
 
 
 def _boxes(labels: Sequence[str]) -> float:
-    return fsum(_height(label) + STEP for label in labels)
+    return fsum(height_of(label) + STEP for label in labels)
 
 
 def _is_norm(label: str) -> bool:
@@ -130,17 +133,27 @@ def _lines(label: str) -> list[Words]:
     return lines_of(label, WIDTH - 52)
 
 
-def _height(label: str) -> float:
+def height_of(label: str) -> float:
+    """Units of the height of a box before or after the layers."""
     return PILL if _is_norm(label) else BOX + LEADING * len(_lines(label))
 
 
-def _stacked(labels: Any, middle: float, edge: float, *, upwards: bool) -> Drawing:
-    """Boxes above or below the cells, with arrows between them: data flows upwards."""
+def half_of(label: str) -> float:
+    """Units from the middle of such a box to its edge."""
+    widest = max(map(width_of, _lines(label))) + 16
+    return max(widest, 62.0 if _is_norm(label) else NARROW) / 2
+
+
+def _stacked(labels: Any, middle: float, edge: float, *, upwards: bool, idle: Sequence[str] = ()) -> Drawing:
+    """Boxes above or below the cells, with arrows between them: data flows upwards, to idle ones too."""
+    below = ""
     for label in [*labels][::-1] if upwards else labels:
-        height = _height(label)
+        height = height_of(label)
         top = edge - STEP - height if upwards else edge + STEP
-        yield from arrow(middle, edge if upwards else top, edge - STEP if upwards else edge)
-        yield from box(label, _lines(label), middle, top, height)
+        if below not in idle or label in idle:
+            yield from arrow(middle, edge if upwards else top, edge - STEP if upwards else edge)
+        below = label
+        yield from box(label, _lines(label), middle, top, height, "muted" if label in idle else "ink")
         edge = top if upwards else top + height
 
 
@@ -150,15 +163,16 @@ def arrow(x: float, start: float, end: float) -> Drawing:
     yield path(steps("M", x - 4, end + 6, "L", x, end, "L", x + 4, end + 6, "Z"), "line")
 
 
-def box(label: str, lines: Sequence[Words], middle: float, top: float, height: float) -> Drawing:
+def box(
+    label: str, lines: Sequence[Words], middle: float, top: float, height: float, ink: str = "ink"
+) -> Drawing:
     """A box before or after the layers; a norm is a pill."""
-    widest = max(map(width_of, lines)) + 16
-    width = max(widest, 62.0) if _is_norm(label) else max(widest, NARROW)
+    width = 2 * half_of(label)
     look, radius = ("paper thin s-line", 9.0) if _is_norm(label) else ("tint-plain thin s-plain", 4.0)
     yield rect(middle - width / 2, top, width, height, look, radius)
     first = top + (height - LEADING * len(lines)) / 2 + 12.5
     for i, content in enumerate(lines):
-        yield text(middle, first + i * LEADING, content, anchor="middle")
+        yield text(middle, first + i * LEADING, content, ink=ink, anchor="middle")
 
 
 def _apart(labels: Sequence[str], x: float, y: float) -> Drawing:

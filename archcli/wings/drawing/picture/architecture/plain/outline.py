@@ -98,6 +98,8 @@ def _model(anatomy: Anatomy, scale: BarScale, width: int, signs: Signs) -> Itera
     for strip in reversed(anatomy.strips):
         yield []
         yield [(strip.title.capitalize() if len(anatomy.strips) > 1 else "Layers", "bold")]
+        # those of a tower stand below its name
+        yield from ([(f"  {note}", "dim")] for note in strip.joins.notes if not anatomy.part)
         yield from _strip(strip, signs)
     if anatomy.kinds:
         yield from ([], [(kinds_title(len(anatomy.kinds)), "bold")])

@@ -265,7 +265,7 @@ class Anatomy:
     strips: the stacks of layers.
     kinds, parts: distinct kinds of layer; mixers and networks.
     shares: bars of components, of the quantity `shown` (`params`, `flops`, `bytes`, `kv`, `time`).
-    foot: lines beside these bars.
+    bars: the title of these bars, and in `foot` lines beside and below it.
     towers: encoders beside a language model.
     part: of a tower, its name among the parts of the model.
     """
@@ -278,6 +278,7 @@ class Anatomy:
     parts: tuple[DrawnPart, ...]
     shares: tuple[Share, ...]
     shown: str
+    bars: str
     foot: tuple[str, ...] = ()
     towers: tuple[Anatomy, ...] = ()
     part: str = ""

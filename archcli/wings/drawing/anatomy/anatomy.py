@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
+from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.flops import count_flops
 from archcli.measure.params import count_params
-from archcli.measure.survey.show import recurrence_records
+from archcli.measure.report import Report
+from archcli.measure.survey.show import WEIGHTS, recurrence_records
 from archcli.measure.survey.wired import wired_forward
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.request import Request, usual_tokens
+from archcli.units import binary_bytes
 from archcli.wings.drawing.anatomy.figures import output_figure, shown
 from archcli.wings.drawing.anatomy.kinds import Kinds
 from archcli.wings.drawing.anatomy.part_shares import with_shares
@@ -25,11 +28,20 @@ from archcli.wings.drawing.anatomy.shares import Shown, by_component, by_group, 
 from archcli.wings.drawing.anatomy.strips import layers_in_words, strips_of, tower_strip
 from archcli.wings.drawing.anatomy.totals import cache_totals, flops_per_token, parameter_totals
 from archcli.wings.drawing.drawn import Anatomy, Figure, NumberedLine, Share
+from archcli.wings.serving.recorded.conditions import conditions_of, warnings_of
 
 
 def anatomy(model: Model, shown: Shown = "params", profile: Mapping[str, Any] | None = None) -> Anatomy:
     """What a drawing of a model says; `shown` is what its bars are of, `profile` a saved one for `time`."""
     return DrawnModel(model).anatomy(shown, profile)
+
+
+class ShownBars(NamedTuple):
+    """The bars at the foot: their title, what they are of, and lines beside and below the title."""
+
+    title: str
+    shares: tuple[Share, ...]
+    lines: tuple[str, ...] = ()
 
 
 class DrawnModel:
@@ -53,6 +65,7 @@ class DrawnModel:
 
     def anatomy(self, shown: Shown, profile: Mapping[str, Any] | None) -> Anatomy:
         """What a drawing of it says."""
+        bars = self._bars(shown, profile)
         return Anatomy(
             self.model.name,
             self._subtitle(),
@@ -60,9 +73,10 @@ class DrawnModel:
             self.strips,
             self.kinds.kinds,
             with_shares(self.kinds.parts.values(), self.kinds.places, shown, self.model, profile),
-            self._shares(shown, profile),
+            bars.shares,
             shown,
-            tuple(self._foot()),
+            bars.title,
+            (*self._foot(), *bars.lines),
             tuple(self._towers(shown)),
         )
 
@@ -116,7 +130,7 @@ class DrawnModel:
             yield Figure(whole, "params", "", "params_with_towers"), "with towers", "short"
         growing, constant = cache_totals(self.of_text)
         if self.model.caches and growing:
-            yield Figure(growing, "kvcache", "", "bytes_per_token"), "cache per token, bf16", "bytes"
+            yield from self._growing(growing)
         if self.model.caches and constant:
             yield Figure(constant, "kvcache", "", "state_bytes"), "state of a sequence, bf16", "bytes"
         if self.model.media and not self.model.towers:
@@ -129,25 +143,53 @@ class DrawnModel:
         flops = flops_per_token(self.of_text, tokens)
         yield Figure(flops, "flops", "", "matmul_flops_per_token"), f"FLOP per token at {tokens:,}", "flops"
 
-    def _shares(self, shown: Shown, profile: Mapping[str, Any] | None) -> tuple[Share, ...]:
+    def _growing(self, growing: Number) -> Iterator[tuple[Figure, str, str]]:
+        """The cache of a token; with windows that of the first tokens, and of all of the context."""
+        per_token = Figure(growing, "kvcache", "", "bytes_per_token")
+        nodes = [node for part in self.kinds.parts.values() for node in part.nodes]
+        if not any(node.mask is not None and node.mask.window is not None for node in nodes):
+            yield per_token, "cache per token, bf16", "bytes"
+            return
+        report = _cache_of(self.model)
+        context, windows = report.inputs["context"], [row["window"] for row in report.rows if row["window"]]
+        if not windows or min(windows) >= context:
+            yield per_token, "cache per token, bf16", "bytes"
+            return
+        yield per_token, f"cache per token up to {min(windows):,}, bf16", "bytes"
+        whole = Figure(report.totals["bytes"], "kvcache", "", "bytes")
+        yield whole, f"cache of {context:,} tokens, bf16", "bytes"
+
+    def _bars(self, shown: Shown, profile: Mapping[str, Any] | None) -> ShownBars:
+        """The bars at the foot."""
         hues, model = self.kinds.hues, self.model
         match shown:
             case "params":
-                return by_group(self.rows, hues, self.params, "by_group", "active_by_group")
+                shares = by_group(self.rows, hues, self.params, "by_group", "active_by_group")
+                return ShownBars("Where the parameters are", shares)
             case "bytes":
                 totals = count_params(model).totals
-                return by_group(self.rows, hues, totals, "bytes_by_group", "active_bytes_by_group")
+                shares = by_group(self.rows, hues, totals, "bytes_by_group", "active_bytes_by_group")
+                title = f"Where the bytes of the weights are{'' if model.quantization else f', {WEIGHTS}'}"
+                return ShownBars(title, shares, _published(model, totals))
             case "flops":
-                return by_component(self.rows, hues, count_flops(model))
+                report = count_flops(model)
+                title = f"Where the FLOPs of {report.totals['tokens']:,} tokens go"
+                return ShownBars(title, by_component(self.rows, hues, report))
             case "kv":
-                # its imports take as long as all else that is drawn
-                from archcli.measure.kvcache.kvcache import count_kv_cache
-
-                return by_layers(count_kv_cache(model)) if model.caches else ()
+                return self._cached()
             case "time":
                 if profile is None:
                     raise ArchError("time is that of a saved profile", "add --profile p.json")
-                return by_operator(self.rows, hues, profile)
+                lines = (conditions_of(profile), *_more_than_all(profile), *warnings_of(profile))
+                return ShownBars("Where the time goes", by_operator(self.rows, hues, profile), lines)
+
+    def _cached(self) -> ShownBars:
+        """The bars of the cache of one sequence; a line of a model that keeps none."""
+        if not self.model.caches:
+            return ShownBars("No cache", (), ("an encoder keeps nothing from pass to pass",))
+        report = _cache_of(self.model)
+        title = f"Where the cache of {report.inputs['context']:,} tokens is, {report.inputs['dtype']}"
+        return ShownBars(title, by_layers(report))
 
     def _foot(self) -> Iterator[str]:
         """What the bars leave out."""
@@ -165,6 +207,31 @@ def _medium(read: Mapping[str, Any], unit: str) -> str:
 def _letters_of(part: str) -> Iterator[str]:
     """Letters of the parts of a tower: V1, V2 of a vision tower."""
     return (f"{part[:1].upper()}{number}" for number in count(1))
+
+
+def _cache_of(model: Model) -> Report:
+    """The report of `kvcache`."""
+    # its imports take as long as all else that is drawn
+    from archcli.measure.kvcache.kvcache import count_kv_cache
+
+    return count_kv_cache(model)
+
+
+def _more_than_all(profile: Mapping[str, Any]) -> Iterator[str]:
+    """A line where what was traced takes longer than the plain pass."""
+    left = profile["totals"]["unattributed_share"]
+    if left < 0:
+        yield f"operators and framework take {-left:.1%} more than a pass without tracing: 100% is their sum"
+
+
+def _published(model: Model, totals: Mapping[str, Any]) -> tuple[str, ...]:
+    """The bytes of the form that the weights are published in, where that is another."""
+    published = model.published_in
+    if published is None or model.quantization is not None:
+        return ()
+    name = published.format or published.label
+    size = binary_bytes(totals["published_bytes"])
+    return (f"{size} as published{f', {name}' if name else ''}",)
 
 
 def _sizes(model: Model, rows: Sequence[WiredRow]) -> Iterator[tuple[str, Sizes]]:

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from archcli.wings.drawing.picture.architecture import joins
 from archcli.wings.drawing.picture.architecture.numbers import concrete, most
-from archcli.wings.drawing.picture.architecture.page import foot, header, legend, strip
+from archcli.wings.drawing.picture.architecture.page import foot, header, joins, legend, strip
 from archcli.wings.drawing.picture.architecture.page.boxes import kind_boxes, part_boxes
 from archcli.wings.drawing.picture.architecture.page.packing import GAP, Packed, Room, Slot, stack
 from archcli.wings.drawing.picture.architecture.page.printed import cut, number
@@ -211,18 +210,21 @@ def all_bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list
     """(bars of each model, stored and read, on one scale; y of their end)."""
     shapes = list[SvgShape | Many]()
     most_stored = most(0, *(sum(share.stored.value for share in anatomy.shares) for anatomy in anatomies))
+    scale = width / most_stored if concrete(most_stored) else 0.0
     for anatomy in anatomies:
-        if anatomy.shares:
-            drawn, y = _bars_of(anatomy, y, width, width / most_stored)
+        if anatomy.shares or anatomy.foot:
+            drawn, y = _bars_of(anatomy, y, width, scale)
             shapes.append(_of(anatomy, drawn))
     return shapes, y
 
 
 def _bars_of(anatomy: Anatomy, y: float, width: float, scale: Any) -> tuple[list[SvgShape | Many], float]:
     """The bars of one model and the names of its shares."""
-    title = f"{anatomy.title}: {foot.TITLES[anatomy.shown][:1].lower()}{foot.TITLES[anatomy.shown][1:]}"
-    shapes: list[SvgShape | Many] = [text(MARGIN, y + 12, cut(title, width, "head"), "head")]
-    y += foot.HEADING
+    title = f"{anatomy.title}: {anatomy.bars[:1].lower()}{anatomy.bars[1:]}"
+    shapes: list[SvgShape | Many] = [*foot.titled(anatomy, title, MARGIN, y, width)]
+    y += foot.HEADING + LEADING * len(foot.lines_below(anatomy, width, title))
+    if not anatomy.shares:
+        return shapes, y + 14
     unit = foot.UNITS[anatomy.shown]
     for read in [False] if foot.is_single(anatomy) else [False, True]:
         whole = sum((share.read if read else share.stored).value for share in anatomy.shares)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from archcli.wings.drawing.picture.architecture import joins
-from archcli.wings.drawing.picture.architecture.page import legend, strip
+from archcli.wings.drawing.picture.architecture.page import joins, legend, strip
 from archcli.wings.drawing.picture.architecture.page.columns import ColumnsLayout, all_bars, laid_out
 from archcli.wings.drawing.picture.architecture.page.printed import steps
 from archcli.wings.drawing.picture.architecture.page.sheet import BOTTOM, MARGIN, SPACE, page

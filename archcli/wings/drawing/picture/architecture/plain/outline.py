@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.render.screen import cell_width
 from archcli.wings.drawing.picture.architecture.numbers import written
-from archcli.wings.drawing.picture.architecture.page.foot import TITLES, UNITS, is_single
+from archcli.wings.drawing.picture.architecture.page.foot import UNITS, is_single
 from archcli.wings.drawing.picture.architecture.page.printed import number
 from archcli.wings.drawing.picture.architecture.page.sheet import kinds_title
 from archcli.wings.drawing.picture.architecture.page.strip import like_runs
@@ -110,7 +110,7 @@ def _model(anatomy: Anatomy, scale: BarScale, width: int, signs: Signs) -> Itera
     for part in anatomy.parts[:MOST_KINDS]:
         yield []
         yield from _part(part, scale, signs)
-    if anatomy.shares:
+    if anatomy.shares or anatomy.foot:
         yield []
         yield from _shares(anatomy, width, signs)
 
@@ -242,8 +242,10 @@ def _shares(anatomy: Anatomy, width: int, signs: Signs) -> Iterator[Line]:
     unit, single = UNITS[anatomy.shown], is_single(anatomy)
     whole = sum(share.stored.value for share in anatomy.shares)
     part = sum(share.read.value for share in anatomy.shares)
-    yield [(TITLES[anatomy.shown], "bold")]
-    yield from ([(line, "dim")] for line in anatomy.foot)
+    yield [(anatomy.bars, "bold")]
+    yield from ([(row, "dim")] for line in anatomy.foot for row in _folded(line.split(" "), " ", width))
+    if not anatomy.shares:
+        return
     if not single:
         yield [(f"{written(part, unit)} ({written(part / whole, 'share')}) read for a token", "dim")]
     is_narrow = width < NARROW

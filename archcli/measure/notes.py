@@ -175,6 +175,12 @@ def medium_in_words(record: Record) -> str:
     return f"{record['kind']} {'x'.join(map(str, record['size']))}"
 
 
+def sized_medium(record: Record, unit: str) -> str:
+    """`image of 336 × 336`, `sound of 3,000 frames`."""
+    size = " × ".join(f"{length:,}" for length in record["size"])
+    return f"sound of {size} {unit}" if record["kind"] == "audio" else f"{record['kind']} of {size}"
+
+
 def prompt_tokens(model: Model, text: int | None, media: Media) -> int:
     """Tokens of a prompt: of its text, by default `usual_tokens`, and of its images, videos and sounds."""
     text = text or usual_tokens(model.max_seq_len)

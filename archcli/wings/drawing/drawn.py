@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
 
 from archcli.arith import Number
+from archcli.measure.survey.joins import NO_JOINS, Joins
 
 Hue = Literal["attention", "recurrent", "dense", "experts", "shared", "plain"]
 """The colour of a part, by what it is; `plain` are embeddings, the head and the residual stream."""
@@ -199,31 +200,6 @@ class LayerRun(NamedTuple):
     label: str
     lengths: tuple[Figure, ...]
     times: Figure | None = None
-
-
-class Joins(NamedTuple):
-    """Lines that enter the layers of a stack and leave them besides the residual stream, by layer number.
-
-    reads: layers that read the vectors of an encoder or a tower.
-    added: layers behind which vectors of a tower are added.
-    taken: layers behind which states are taken for the projector.
-    tapped: layers behind which states are taken for projectors of their own.
-    crosses: whether the vectors of this tower are read by layers, and stand in no token's place.
-    unread: from which layer on nothing reads the states; `idle`, the boxes whose output nothing reads.
-    notes: all of this in words.
-    """
-
-    reads: tuple[int, ...] = ()
-    added: tuple[int, ...] = ()
-    taken: tuple[int, ...] = ()
-    tapped: tuple[int, ...] = ()
-    crosses: bool = False
-    unread: int | None = None
-    idle: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-NO_JOINS = Joins()
 
 
 @dataclass(frozen=True)

@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Any, NamedTuple
+from math import inf
+from typing import Any
 
 from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.flops import count_flops
-from archcli.measure.params import count_params
-from archcli.measure.report import Report
+from archcli.measure.notes import sized_medium
+from archcli.measure.params import as_published, count_params
 from archcli.measure.survey.show import WEIGHTS, recurrence_records
 from archcli.measure.survey.wired import wired_forward
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.request import Request, usual_tokens
-from archcli.units import binary_bytes
 from archcli.wings.drawing.anatomy.figures import output_figure, shown
 from archcli.wings.drawing.anatomy.kinds import Kinds
 from archcli.wings.drawing.anatomy.part_shares import with_shares
 from archcli.wings.drawing.anatomy.parts import Sizes, letter_of
 from archcli.wings.drawing.anatomy.reading import forward_of
 from archcli.wings.drawing.anatomy.shares import Shown, by_component, by_group, by_layers, by_operator
-from archcli.wings.drawing.anatomy.strips import layers_in_words, strips_of, tower_strip
-from archcli.wings.drawing.anatomy.totals import cache_totals, flops_per_token, parameter_totals
+from archcli.wings.drawing.anatomy.strips import strips_of, tower_strip
+from archcli.wings.drawing.anatomy.totals import cache_of, cache_totals, flops_per_token, parameter_totals
 from archcli.wings.drawing.drawn import Anatomy, Figure, NumberedLine, Share
-from archcli.wings.serving.recorded.conditions import conditions_of, warnings_of
+from archcli.wings.serving.recorded.conditions import lines_of
+
+Bars = tuple[str, tuple[Share, ...], tuple[str, ...]]
+"""Bars at the foot: their title, what they are of, and lines below the title."""
 
 
 def anatomy(model: Model, shown: Shown = "params", profile: Mapping[str, Any] | None = None) -> Anatomy:
     """What a drawing of a model says; `shown` is what its bars are of, `profile` a saved one for `time`."""
     return DrawnModel(model).anatomy(shown, profile)
-
-
-class ShownBars(NamedTuple):
-    """The bars at the foot: their title, what they are of, and lines beside and below the title."""
-
-    title: str
-    shares: tuple[Share, ...]
-    lines: tuple[str, ...] = ()
 
 
 class DrawnModel:
@@ -65,7 +61,7 @@ class DrawnModel:
 
     def anatomy(self, shown: Shown, profile: Mapping[str, Any] | None) -> Anatomy:
         """What a drawing of it says."""
-        bars = self._bars(shown, profile)
+        title, shares, lines = self._bars(shown, profile)
         return Anatomy(
             self.model.name,
             self._subtitle(),
@@ -73,33 +69,27 @@ class DrawnModel:
             self.strips,
             self.kinds.kinds,
             with_shares(self.kinds.parts.values(), self.kinds.places, shown, self.model, profile),
-            bars.shares,
+            shares,
             shown,
-            bars.title,
-            (*self._foot(), *bars.lines),
+            title,
+            (*self._foot(), *lines),
             tuple(self._towers(shown)),
         )
 
     def _towers(self, shown: Shown) -> Iterator[Anatomy]:
         """Each tower as its encoder, whose strip ends with the projector; a profile has none of its times."""
-        letters = {tower.part: _letters_of(tower.part) for tower in self.model.towers}
+        numbers: dict[str, Iterator[int]] = defaultdict(lambda: count(1))
         for tower in self.model.towers:
             encoder: Any = tower.model  # a model by itself
             if not encoder.groups:  # patches alone (Fuyu), of which there is nothing to draw
                 continue
-            of_tower = DrawnModel(encoder, letters[tower.part])
-            drawn = of_tower.anatomy("params" if shown == "time" else shown, None)
+            letters = map(f"{tower.part[:1].upper()}{{}}".format, numbers[tower.part])
+            drawn = DrawnModel(encoder, letters).anatomy("params" if shown == "time" else shown, None)
             *below, last = drawn.strips
-            strip = tower_strip(tower, of_tower.rows, last, self._into(tower))
+            strip = tower_strip(tower, last, self.strips[-1].joins.reads)
             subtitle = NumberedLine(drawn.subtitle, *(f" · {note}" for note in strip.joins.notes))
             name = f"{self.model.name}: {tower.part}"
             yield replace(drawn, name=name, part=tower.part, subtitle=subtitle, strips=(*below, strip))
-
-    def _into(self, tower: Any) -> str:
-        """Where the vectors of a tower go, in words."""
-        if tower.crosses:
-            return f"for the cross-attention of {layers_in_words(self.strips[-1].joins.reads)}"
-        return "and added to the embeddings" if tower.added else "into the places of their tokens"
 
     def _subtitle(self) -> str:
         """Layers, width and vocabulary."""
@@ -136,7 +126,7 @@ class DrawnModel:
         if self.model.media and not self.model.towers:
             (read,) = count_flops(self.model).totals["media"]
             (medium,) = self.model.fitted(Request()).media
-            caption = f"FLOP per {_medium(read, medium.kind)}"
+            caption = f"FLOP per {sized_medium(read, medium.kind)}"
             yield Figure(read["matmul_flops"], "flops", "", "matmul_flops"), caption, "flops"
             return
         tokens = usual_tokens(self.model.max_seq_len)
@@ -146,92 +136,49 @@ class DrawnModel:
     def _growing(self, growing: Number) -> Iterator[tuple[Figure, str, str]]:
         """The cache of a token; with windows that of the first tokens, and of all of the context."""
         per_token = Figure(growing, "kvcache", "", "bytes_per_token")
-        nodes = [node for part in self.kinds.parts.values() for node in part.nodes]
-        if not any(node.mask is not None and node.mask.window is not None for node in nodes):
-            yield per_token, "cache per token, bf16", "bytes"
-            return
-        report = _cache_of(self.model)
-        context, windows = report.inputs["context"], [row["window"] for row in report.rows if row["window"]]
-        if not windows or min(windows) >= context:
+        masks = [node.mask for part in self.kinds.parts.values() for node in part.nodes if node.mask]
+        report = cache_of(self.model) if any(mask.window for mask in masks) else None
+        windows = [row["window"] for row in report.rows if row["window"]] if report else []
+        if report is None or min(windows, default=inf) >= report.inputs["context"]:
             yield per_token, "cache per token, bf16", "bytes"
             return
         yield per_token, f"cache per token up to {min(windows):,}, bf16", "bytes"
         whole = Figure(report.totals["bytes"], "kvcache", "", "bytes")
-        yield whole, f"cache of {context:,} tokens, bf16", "bytes"
+        yield whole, f"cache of {report.inputs['context']:,} tokens, bf16", "bytes"
 
-    def _bars(self, shown: Shown, profile: Mapping[str, Any] | None) -> ShownBars:
+    def _bars(self, shown: Shown, profile: Mapping[str, Any] | None) -> Bars:
         """The bars at the foot."""
         hues, model = self.kinds.hues, self.model
         match shown:
             case "params":
                 shares = by_group(self.rows, hues, self.params, "by_group", "active_by_group")
-                return ShownBars("Where the parameters are", shares)
+                return "Where the parameters are", shares, ()
             case "bytes":
                 totals = count_params(model).totals
                 shares = by_group(self.rows, hues, totals, "bytes_by_group", "active_bytes_by_group")
                 title = f"Where the bytes of the weights are{'' if model.quantization else f', {WEIGHTS}'}"
-                return ShownBars(title, shares, _published(model, totals))
+                return title, shares, as_published(model, totals)
             case "flops":
                 report = count_flops(model)
-                title = f"Where the FLOPs of {report.totals['tokens']:,} tokens go"
-                return ShownBars(title, by_component(self.rows, hues, report))
+                tokens = Figure(report.totals["tokens"], "flops", "", "tokens")
+                title = NumberedLine("Where the FLOPs of ", tokens, " tokens go")
+                return title, by_component(self.rows, hues, report), ()
+            case "kv" if not model.caches:
+                return "No cache", (), ("an encoder keeps nothing from pass to pass",)
             case "kv":
-                return self._cached()
+                report = cache_of(model)
+                title = f"Where the cache of {report.inputs['context']:,} tokens is, {report.inputs['dtype']}"
+                return title, by_layers(report), ()
             case "time":
                 if profile is None:
                     raise ArchError("time is that of a saved profile", "add --profile p.json")
-                lines = (conditions_of(profile), *_more_than_all(profile), *warnings_of(profile))
-                return ShownBars("Where the time goes", by_operator(self.rows, hues, profile), lines)
-
-    def _cached(self) -> ShownBars:
-        """The bars of the cache of one sequence; a line of a model that keeps none."""
-        if not self.model.caches:
-            return ShownBars("No cache", (), ("an encoder keeps nothing from pass to pass",))
-        report = _cache_of(self.model)
-        title = f"Where the cache of {report.inputs['context']:,} tokens is, {report.inputs['dtype']}"
-        return ShownBars(title, by_layers(report))
+                return "Where the time goes", by_operator(self.rows, hues, profile), lines_of(profile)
 
     def _foot(self) -> Iterator[str]:
         """What the bars leave out."""
         if self.params["mtp_params"]:
             apart = Figure(self.params["mtp_params"], "params", "", "mtp_params")
             yield NumberedLine("without the ", apart, " of multi-token prediction")
-
-
-def _medium(read: Mapping[str, Any], unit: str) -> str:
-    """What a tower reads, with its size: `image of 336 × 336`, `sound of 3,000 frames`."""
-    size = " × ".join(f"{length:,}" for length in read["size"])
-    return f"sound of {size} {unit}" if read["kind"] == "audio" else f"{read['kind']} of {size}"
-
-
-def _letters_of(part: str) -> Iterator[str]:
-    """Letters of the parts of a tower: V1, V2 of a vision tower."""
-    return (f"{part[:1].upper()}{number}" for number in count(1))
-
-
-def _cache_of(model: Model) -> Report:
-    """The report of `kvcache`."""
-    # its imports take as long as all else that is drawn
-    from archcli.measure.kvcache.kvcache import count_kv_cache
-
-    return count_kv_cache(model)
-
-
-def _more_than_all(profile: Mapping[str, Any]) -> Iterator[str]:
-    """A line where what was traced takes longer than the plain pass."""
-    left = profile["totals"]["unattributed_share"]
-    if left < 0:
-        yield f"operators and framework take {-left:.1%} more than a pass without tracing: 100% is their sum"
-
-
-def _published(model: Model, totals: Mapping[str, Any]) -> tuple[str, ...]:
-    """The bytes of the form that the weights are published in, where that is another."""
-    published = model.published_in
-    if published is None or model.quantization is not None:
-        return ()
-    name = published.format or published.label
-    size = binary_bytes(totals["published_bytes"])
-    return (f"{size} as published{f', {name}' if name else ''}",)
 
 
 def _sizes(model: Model, rows: Sequence[WiredRow]) -> Iterator[tuple[str, Sizes]]:

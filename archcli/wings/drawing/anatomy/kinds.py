@@ -27,6 +27,9 @@ RUNS_LISTED = 2
 """The most runs of layers in a title."""
 
 
+Layers = Mapping[str, Sequence[WiredRow]]
+
+
 class Kinds:
     """The kinds of layer of a forward and their parts, in order of appearance.
 
@@ -42,11 +45,7 @@ class Kinds:
     """
 
     def __init__(
-        self,
-        forward: Forward,
-        layers: Mapping[str, Sequence[WiredRow]],
-        sizes: Mapping[str, Sizes],
-        letters: Iterator[str],
+        self, forward: Forward, layers: Layers, sizes: Mapping[str, Sizes], letters: Iterator[str]
     ) -> None:
         self.forward, self.layers, self.sizes, self.letters = forward, layers, sizes, letters
         self.modules: dict[str, dict[str, Any]] = {path: {} for path in layers}

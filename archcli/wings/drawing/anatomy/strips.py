@@ -9,21 +9,17 @@ from itertools import groupby
 from typing import Any
 
 from archcli.graph.wired_tape import WiredRow, source_row
+from archcli.measure.survey.joins import PROJECTOR, model_joins, tower_joins
 from archcli.measure.survey.stacks import Period, periods, stack_kinds
-from archcli.measure.survey.wired import wired_forward
 from archcli.modules import Model
 from archcli.modules.spec.kinds import kind_of
 from archcli.wings.drawing.anatomy.roles import role_of
-from archcli.wings.drawing.drawn import Cell, Figure, Hue, Joins, Kind, LayerRun, NumberedLine, Strip
+from archcli.wings.drawing.drawn import Cell, Figure, Hue, Kind, LayerRun, NumberedLine, Strip
 
 MOST_CELLS = 110
 """The most layers with a cell each; of more a run of equal layers has one cell."""
-FEW_NAMED, MOST_NAMED = 2, 6
-"""The most layers in a row, and the most layers at all, that are named one by one."""
 SOURCES = ("encoder", "images")
 """Labels of what layers read from outside of their stack."""
-ENCODER = "tower."
-"""The beginning of the paths of a tower's encoder."""
 SAME_BEGINNING = 2
 """The most boxes with a common first word; more are one box: altup_… becomes `altup`."""
 NETWORKS: tuple[Hue, ...] = ("dense", "experts", "shared")
@@ -52,95 +48,25 @@ def strips_of(model: Model, rows: Sequence[WiredRow], kinds: Iterable[Kind]) -> 
             before=ends.before(prefix),
             after=ends.after(prefix),
             beside=_apart(model) if number == last else (),
-            joins=_joins_of(model, prefix, by_path, is_last=number == last),
+            joins=model_joins(model, _sources(by_path, prefix), is_last=number == last),
         )
         for number, (prefix, order) in enumerate(stacks)
     )
 
 
-PROJECTOR = "projector"
-"""The box at the head of a tower: what joins it to the language model."""
-
-
-def _joins_of(model: Model, prefix: str, kinds: Mapping[str, Kind], *, is_last: bool) -> Joins:
-    """The layers that read vectors of an encoder or of images, or that a tower's vectors are added behind."""
+def _sources(kinds: Mapping[str, Kind], prefix: str) -> dict[int, str]:
+    """What the layers of a stack read from outside of it, by their numbers: `encoder`, `images`."""
     of_stack = [kind for path, kind in kinds.items() if path.startswith(f"{prefix}layers.")]
-    sources = {number: name for kind in of_stack for name in _sources(kind) for number in kind.layers}
-    reads = tuple(sorted(sources))
-    added = tuple(range(max((len(tower.taps) for tower in model.towers), default=0))) if is_last else ()
-    notes = [f"{name}: read by {layers_in_words(reads)}" for name in dict.fromkeys(sources.values())]
-    notes += [f"taps of the tower: added behind {layers_in_words(added)}"] if added else []
-    return Joins(reads, added, notes=tuple(notes))
+    nodes = [(kind, node) for kind in of_stack for node in kind.nodes if node.role == "input"]
+    named = [(kind, node.label) for kind, node in nodes if node.label in SOURCES]
+    return {number: label for kind, label in named for number in kind.layers}
 
 
-def _sources(kind: Kind) -> Iterator[str]:
-    """What a layer reads from outside of its stack: `encoder`, `images`."""
-    return (node.label for node in kind.nodes if node.role == "input" and node.label in SOURCES)
-
-
-def layers_in_words(numbers: Sequence[int]) -> str:
-    """`layers 0–11`, `layers 3, 8 … 38`."""
-    word = f"layer{'s' if len(numbers) > 1 else ''} "
-    if len(numbers) > FEW_NAMED and numbers[-1] - numbers[0] + 1 == len(numbers):
-        return f"{word}{numbers[0]}–{numbers[-1]}"
-    if len(numbers) > MOST_NAMED:
-        return f"{word}{numbers[0]}, {numbers[1]} … {numbers[-1]}"
-    return word + ", ".join(map(str, numbers))
-
-
-def tower_strip(tower: Any, rows: Sequence[WiredRow], strip: Strip, into: str) -> Strip:
-    """The strip of a tower's encoder with its projector, and where the vectors leave its layers.
-
-    rows: of the encoder. into: where the vectors go, in words.
-    """
-    count = int(strip.n_layers.value)
-    behind = () if tower.after is None else (tower.after - 1,)
-    joined, tapped = tuple(states - 1 for states in tower.beside), tuple(tower.taps)
-    idle = _idle(tower, rows, strip)
-    # behind the last layer, and straight to the projector: the stream as it is
-    behind = () if tower.after == count and not idle else behind
-    joins = Joins(taken=(*behind, *joined), tapped=tapped, crosses=tower.crosses, idle=idle)
-    if tower.after is not None and tower.after < count:
-        joins = joins._replace(unread=tower.after)
-    notes = _tower_notes(tower, joins, count, into)
-    return replace(strip, after=(*strip.after, PROJECTOR), joins=joins._replace(notes=tuple(notes)))
-
-
-def _idle(tower: Any, rows: Sequence[WiredRow], strip: Strip) -> tuple[str, ...]:
-    """The boxes behind the layers that no vector of the tower is computed from."""
-    traced = {row.id: row for row in wired_forward(tower).rows}
-    waiting = [name for name in traced if not name.startswith(ENCODER)]
-    if not waiting:
-        return ()
-    live = set[str]()
-    while waiting:
-        if (name := waiting.pop()) not in live and name in traced:
-            live.add(name)
-            waiting += map(source_row, traced[name].reads or ())
-    leading = Ends(tower.model, [row for row in rows if f"{ENCODER}{row.id}" in live]).after("")
-    return tuple(label for label in strip.after if label not in leading)
-
-
-def _tower_notes(tower: Any, joins: Joins, count: int, into: str) -> Iterator[str]:
-    if tower.usual.kind == "frames":
-        yield f"{tower.window_seconds} s of sound at a time"
-    if tower.after is not None:
-        unread = [] if joins.unread is None else [layers_in_words(range(joins.unread, count))]
-        idle = " and ".join([*unread, *joins.idle])
-        ends = f"; {idle} feed{'s' if len([*unread, *joins.idle]) == 1 else ''} nothing" if idle else ""
-        yield f"vectors are taken behind layer {tower.after - 1}{ends}"
-    if tower.beside:
-        states = layers_in_words([number - 1 for number in tower.beside])
-        yield f"states behind {states} join the last: {_joined_width(tower):,} wide"
-    yield f"projected {into}"
-    if tower.taps:
-        yield f"states behind {layers_in_words(tower.taps)} have projectors of their own"
-
-
-def _joined_width(tower: Any) -> int:
-    """The width of the vectors that the first step of the projector reads."""
-    first = next(row for row in wired_forward(tower).rows if row.id.startswith(f"{PROJECTOR}."))
-    return int(first.inputs[0][-1])
+def tower_strip(tower: Any, strip: Strip, readers: Sequence[int]) -> Strip:
+    """The strip of a tower's encoder with its projector; `readers` are layers that read its vectors."""
+    joins = tower_joins(tower, int(strip.n_layers.value), readers)
+    idle = tuple(_named(tower.model, name) for name in joins.idle)
+    return replace(strip, after=(*strip.after, PROJECTOR), joins=joins._replace(idle=idle))
 
 
 def cells_of(order: Sequence[str], kinds: Mapping[str, Kind]) -> Iterator[Cell]:

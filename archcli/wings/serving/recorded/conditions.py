@@ -21,6 +21,13 @@ def conditions_of(document: Document) -> str:
     return f"{', '.join(details)}; {totals['wall_s'] * 1e3:,.1f} ms a pass"
 
 
+def lines_of(document: Document) -> tuple[str, ...]:
+    """How a pass was measured, how far its parts are from all of it, and its warnings."""
+    left = document["totals"]["unattributed_share"]
+    more = f"operators and framework take {-left:.1%} more than a pass without tracing: 100% is their sum"
+    return (conditions_of(document), *([more] if left < 0 else ()), *warnings_of(document))
+
+
 def warnings_of(document: Document) -> list[str]:
     """The warnings; of a document saved before they were kept apart, those notes that begin as one."""
     totals = document["totals"]

@@ -10,7 +10,7 @@ from archcli.wings.drawing.picture.architecture.numbers import concrete, most
 from archcli.wings.drawing.picture.architecture.page import foot, header, joins, legend, strip
 from archcli.wings.drawing.picture.architecture.page.boxes import kind_boxes, part_boxes
 from archcli.wings.drawing.picture.architecture.page.packing import GAP, Packed, Room, Slot, stack
-from archcli.wings.drawing.picture.architecture.page.printed import cut, number
+from archcli.wings.drawing.picture.architecture.page.printed import cut, number, words_of
 from archcli.wings.drawing.picture.architecture.page.sheet import (
     BOTTOM,
     HEADING,
@@ -220,9 +220,11 @@ def all_bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list
 
 def _bars_of(anatomy: Anatomy, y: float, width: float, scale: Any) -> tuple[list[SvgShape | Many], float]:
     """The bars of one model and the names of its shares."""
-    title = f"{anatomy.title}: {anatomy.bars[:1].lower()}{anatomy.bars[1:]}"
+    first, *further = words_of(anatomy.bars)
+    name = cut(anatomy.title, width / 2, "head")
+    title = (Word(f"{name}: {first.content[:1].lower()}{first.content[1:]}"), *further)
     shapes: list[SvgShape | Many] = [*foot.titled(anatomy, title, MARGIN, y, width)]
-    y += foot.HEADING + LEADING * len(foot.lines_below(anatomy, width, title))
+    y += foot.heading(anatomy, width)
     if not anatomy.shares:
         return shapes, y + 14
     unit = foot.UNITS[anatomy.shown]

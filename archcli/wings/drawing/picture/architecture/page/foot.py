@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.render.picture.elements import contrast_of
 from archcli.wings.drawing.picture.architecture.numbers import concrete, written
-from archcli.wings.drawing.picture.architecture.page.printed import cut, lines_of, number, steps, words_of
+from archcli.wings.drawing.picture.architecture.page.printed import lines_of, number, steps, words_of
 from archcli.wings.drawing.picture.architecture.shapes import Many, SvgShape
 from archcli.wings.drawing.picture.architecture.style import (
     HUES,
@@ -65,14 +65,13 @@ def is_single(anatomy: Anatomy) -> bool:
 
 def height(anatomy: Anatomy, width: float) -> float:
     """Units that the foot takes."""
-    heading = HEADING + LEADING * len(lines_below(anatomy, width))
     if not anatomy.shares:
-        return heading if anatomy.foot else 0.0
+        return heading(anatomy, width) if anatomy.foot else 0.0
     bars = [segments(anatomy.shares, 0.0, width, read=False)]
     if not is_single(anatomy):
         bars.append(segments(anatomy.shares, 0.0, width, read=True))
     labels = LEADING * _levels(bars[-1], 0.0, UNITS[anatomy.shown])
-    return heading + BAR * len(bars) + GAP * (len(bars) - 1) + labels + 10
+    return heading(anatomy, width) + BAR * len(bars) + GAP * (len(bars) - 1) + labels + 10
 
 
 def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
@@ -80,10 +79,10 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     if not anatomy.shares and not anatomy.foot:
         return
     unit = UNITS[anatomy.shown]
-    yield from titled(anatomy, anatomy.bars, x, y, width)
+    yield from titled(anatomy, words_of(anatomy.bars), x, y, width)
     if not anatomy.shares:
         return
-    top = y + HEADING + LEADING * len(lines_below(anatomy, width))
+    top = y + heading(anatomy, width)
     whole, part = _sums(anatomy.shares)
     stored = segments(anatomy.shares, x, width, read=False)
     if is_single(anatomy):
@@ -109,24 +108,20 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     yield from _labels(read, x, below + BAR, unit)
 
 
-def titled(anatomy: Anatomy, title: str, x: float, y: float, width: float) -> Drawing:
-    """The title of the bars, the first line beside it where that fits, and the others below."""
-    yield text(x, y + 12, cut(title, width, "head"), "head")
-    if _fits_beside(anatomy, title, width):
-        yield text(x + width, y + 12, words_of(anatomy.foot[0]), ink="muted", anchor="end")
-    for i, line in enumerate(lines_below(anatomy, width, title)):
-        yield text(x, y + 12 + LEADING * (i + 1), line, ink="muted")
+def titled(anatomy: Anatomy, title: Words, x: float, y: float, width: float) -> Drawing:
+    """The title of the bars, and the lines below it."""
+    yield text(x, y + 12, title, "head")
+    for i, line in enumerate(_lines(anatomy, width), 1):
+        yield text(x, y + 12 + LEADING * i, line, ink="muted")
 
 
-def lines_below(anatomy: Anatomy, width: float, title: str = "") -> list[Words]:
-    """The lines below the title."""
-    lines = anatomy.foot[_fits_beside(anatomy, title or anatomy.bars, width) :]
-    return [row for line in lines for row in lines_of(line, width)]
+def heading(anatomy: Anatomy, width: float) -> float:
+    """Units of the title and its lines."""
+    return HEADING + LEADING * len(_lines(anatomy, width))
 
 
-def _fits_beside(anatomy: Anatomy, title: str, width: float) -> bool:
-    beside = [width_of(words_of(line)) for line in anatomy.foot[:1]]
-    return bool(beside) and width_of(title, "head") + beside[0] + 40 <= width
+def _lines(anatomy: Anatomy, width: float) -> list[Words]:
+    return [row for line in anatomy.foot for row in lines_of(line, width)]
 
 
 def _sum_read(anatomy: Anatomy) -> Figure:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from math import fsum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from archcli.wings.drawing.picture.architecture.numbers import concrete, least
 from archcli.wings.drawing.picture.architecture.page.printed import lines_of, steps
@@ -34,6 +34,7 @@ NUMBERED = (10, 20, 50, 100, 200, 500)
 HATCHED: frozenset[Hue] = frozenset({"recurrent"})
 
 Drawing = Iterator[SvgShape | Many]
+Placed: TypeAlias = "tuple[Strip, float, float]"
 
 
 class CellColumn(NamedTuple):
@@ -73,12 +74,20 @@ def cells_at(strip: Strip, x: float, y: float, height: float) -> CellColumn:
     return CellColumn(x + CELLS, y + HEADING + _boxes(strip.after), room, room / strip.n_layers.value)
 
 
-def column(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]) -> Drawing:
-    """The stacks of layers one above the other: an encoder stands below its decoder."""
+def placed(strips: Sequence[Strip], y: float, heights: Sequence[float]) -> list[Placed]:
+    """The stacks from the uppermost down, an encoder below its decoder, with upper edges and heights."""
+    stacks = list[Placed]()
     for strip, height in [*zip(strips, heights, strict=True)][::-1]:
-        title = strip.title[:1].upper() + strip.title[1:] if len(strips) > 1 else "Layers"
-        yield from shapes(strip, x, y, height, title)
+        stacks.append((strip, y, height))
         y += height + SPACE
+    return stacks
+
+
+def column(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]) -> Drawing:
+    """The stacks of layers, each with its title."""
+    for strip, top, height in placed(strips, y, heights):
+        title = strip.title[:1].upper() + strip.title[1:] if len(strips) > 1 else "Layers"
+        yield from shapes(strip, x, top, height, title)
 
 
 class StripEnds(NamedTuple):
@@ -155,6 +164,11 @@ def _stacked(labels: Any, middle: float, edge: float, *, upwards: bool, idle: Se
         below = label
         yield from box(label, _lines(label), middle, top, height, "muted" if label in idle else "ink")
         edge = top if upwards else top + height
+
+
+def head(x: float, tip: float, y: Any, half: float = 4.0) -> SvgShape:
+    """The head of an arrow from the right."""
+    return path(steps("M", x, y - half, "L", tip, y, "L", x, y + half, "Z"), "line")
 
 
 def arrow(x: float, start: float, end: float) -> Drawing:

@@ -37,13 +37,10 @@ class Joins(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-NO_JOINS = Joins()
-
-
 def model_joins(model: Any, sources: dict[int, str], *, is_last: bool) -> Joins:
-    """Those of a stack of a model; `sources` are what its layers read from outside of it, by their numbers.
+    """Those of a stack of a model; taps of towers are added behind the first layers of the last stack.
 
-    Taps of towers are added behind the first layers of the last stack.
+    sources: what layers read from outside of the stack, by their numbers.
     """
     reads = tuple(sorted(sources))
     added = tuple(range(max((len(tower.taps) for tower in model.towers), default=0))) if is_last else ()

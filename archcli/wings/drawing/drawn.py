@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from archcli.arith import Number
-from archcli.measure.survey.joins import NO_JOINS, Joins
+
+if TYPE_CHECKING:
+    from archcli.measure.survey.joins import Joins
 
 Hue = Literal["attention", "recurrent", "dense", "experts", "shared", "plain"]
 """The colour of a part, by what it is; `plain` are embeddings, the head and the residual stream."""
@@ -210,8 +212,8 @@ class Strip:
     runs: braces over them, which cover all.
     n_layers: their number.
     before, after: labels of boxes before and after the layers, from the input up.
-    beside: labels of boxes beside the layers, off the residual stream.
     joins: lines that enter the layers and leave them besides the stream.
+    beside: labels of boxes beside the layers, off the residual stream.
     """
 
     title: str
@@ -220,8 +222,8 @@ class Strip:
     n_layers: Figure
     before: tuple[str, ...]
     after: tuple[str, ...]
+    joins: Joins
     beside: tuple[str, ...] = ()
-    joins: Joins = NO_JOINS
 
 
 class Share(NamedTuple):

@@ -115,19 +115,15 @@ class Reader:
         return self.ports[value]
 
     def reads(self, row: WiredRow) -> list[Tap]:
-        """The ports that a row reads, each once."""
+        """The ports that a row reads, each once; a product without any reads image vectors."""
         ports = list(dict.fromkeys(port for value in row.reads or () for port in self.ports_of(value)))
+        if not ports and role_of(row) == "matrix" and GIVEN in (row.reads or ()):
+            return [self._images(row)]
         for port in ports:
             if port.piece is not None:
                 # a piece without a better name is called by its first reader
                 self.drafts[port.node].names.setdefault(port.piece, short_name(row.path))
         return ports
-
-    def _sources(self, row: WiredRow) -> list[Tap]:
-        """The ports that a row reads; a product without one reads image vectors."""
-        reads = self.reads(row)
-        reads_images = not reads and role_of(row) == "matrix" and GIVEN in (row.reads or ())
-        return [self._images(row)] if reads_images else reads
 
     def _images(self, row: WiredRow) -> Tap:
         """The port of image vectors, a second input of the decoder."""
@@ -156,7 +152,7 @@ class Reader:
             self.drafts[box.id] = box
             box.reads = list(self.ports_of(self.forward.entered[box.id]))
         if box.is_open:
-            outside = [port for port in self._sources(row) if port.node != box.id]
+            outside = [port for port in self.reads(row) if port.node != box.id]
             box.reads = list(dict.fromkeys([*box.reads, *outside]))
 
     def width(self, row: WiredRow) -> Figure:
@@ -165,7 +161,7 @@ class Reader:
 
     def node(self, row: WiredRow) -> None:
         """Draw a row as a node."""
-        role, reads = NODES[role_of(row)], self._sources(row)
+        role, reads = NODES[role_of(row)], self.reads(row)
         if not reads:
             self.give(row, *[()] * len(row.outputs))
             return

@@ -34,19 +34,19 @@ def column(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]
         yield from _inlets(strip, cells)
         yield from _outlets(strip, cells, x, top)
     if len(placed) > 1 and strips[-1].joins.reads:
-        yield path(steps(*_passed(placed, x)), "edge s-line")
+        yield path(steps(*_passed(placed[-1], x, inlet(strips, x, y, heights))), "edge s-line")
 
 
-def inlet(placed: Placed, x: float) -> tuple[float, float]:
+def inlet(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]) -> tuple[float, float]:
     """Where the line to layers that vectors enter begins: below the layers, on their right."""
-    strip, top, height = placed
+    strip, top, height = stacks.placed(strips, y, heights)[0]
     cells = stacks.cells_at(strip, x, top, height)
-    return x + BUS, concrete(cells.top + cells.height) + STEP / 2
+    return x + BUS, cells.top + cells.height + STEP / 2
 
 
-def _passed(placed: Sequence[Placed], x: float) -> Iterator[Any]:
+def _passed(placed: Placed, x: float, end: tuple[float, float]) -> Iterator[Any]:
     """The way from an encoder's last box to the layers that read its output."""
-    (right, below), (encoder, top, _) = inlet(placed[0], x), placed[-1]
+    (encoder, top, _), (right, below) = placed, end
     boxes, start = encoder.after, top + HEADING
     level = start + (stacks.height_of(boxes[-1]) / 2 if boxes else -4)
     yield from ("M", x + CELLS + WIDE / 2 + (stacks.half_of(boxes[-1]) if boxes else 0), min(level, start))

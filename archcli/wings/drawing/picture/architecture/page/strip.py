@@ -90,18 +90,10 @@ def column(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]
         yield from shapes(strip, x, top, height, title)
 
 
-class StripEnds(NamedTuple):
-    """Where data enters and leaves stacks of layers: (x, y) of the first box's right edge, the last's top."""
-
-    entry: tuple[float, float]
-    exit: tuple[float, float]
-
-
-def ends_of(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]) -> StripEnds:
-    """The ends of the stacks that `column` draws at x and y."""
-    bottom = y + fsum(heights) + SPACE * (len(strips) - 1)
-    middle, label = x + CELLS + WIDE / 2, strips[0].before[0]
-    return StripEnds((middle + half_of(label), bottom - height_of(label) / 2), (middle, y + HEADING))
+def entry_of(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]) -> tuple[float, float]:
+    """(x, y) of the right edge of the first box of the stacks that `column` draws at x and y."""
+    bottom, label = y + fsum(heights) + SPACE * (len(strips) - 1), strips[0].before[0]
+    return x + CELLS + WIDE / 2 + half_of(label), bottom - height_of(label) / 2
 
 
 def pitch_of(strips: Sequence[Strip], height: float) -> float:

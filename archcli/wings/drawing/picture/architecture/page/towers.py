@@ -54,17 +54,9 @@ def _drawn(laid: ColumnsLayout) -> Iterator[SvgShape | Many]:
 def _lines(laid: ColumnsLayout, tower: ModelColumn) -> Iterator[tuple[Point, Point, bool]]:
     """(start, end, has a head) of the lines of a tower: from its projector, and from tapped states."""
     first, joined = laid.columns[0], tower.anatomy.strips[-1].joins
-    layers = joins.inlet(strip.placed(first.anatomy.strips, laid.top, _heights(laid, first))[0], first.x)
-    end = layers if joined.crosses else _ends(laid, first).entry
-    yield _ends(laid, tower).exit, end, not joined.crosses
+    place = first.anatomy.strips, first.x, laid.top, strip.heights_at(first.anatomy.strips, laid.pitch)
+    layers = joins.inlet(*place)
+    exit_ = tower.x + strip.CELLS + strip.WIDE / 2, laid.top + strip.HEADING
+    yield exit_, layers if joined.crosses else strip.entry_of(*place), not joined.crosses
     if joined.tapped:
         yield joins.tap_exit(tower.x, laid.top), layers, False
-
-
-def _heights(laid: ColumnsLayout, column: ModelColumn) -> list[float]:
-    return strip.heights_at(column.anatomy.strips, laid.pitch)
-
-
-def _ends(laid: ColumnsLayout, column: ModelColumn) -> strip.StripEnds:
-    """Where data enters and leaves the strips of a column."""
-    return strip.ends_of(column.anatomy.strips, column.x, laid.top, _heights(laid, column))

@@ -144,7 +144,7 @@ class DrawnModel:
             return
         yield per_token, f"cache per token up to {min(windows):,}, bf16", "bytes"
         whole = Figure(report.totals["bytes"], "kvcache", "", "bytes")
-        yield whole, f"cache of {report.inputs['context']:,} tokens, bf16", "bytes"
+        yield whole, "cache of the full context, bf16", "bytes"
 
     def _bars(self, shown: Shown, profile: Mapping[str, Any] | None) -> Bars:
         """The bars at the foot."""

@@ -118,6 +118,7 @@ def test_what_feeds_nothing_leads_to_nothing():
     assert tower.strips[0].after == ("pooling", "projector")
     assert tower.strips[0].joins.idle == ("pooling",)
     assert "vectors are taken behind layer 22; layer 23 and pooling feed nothing" in str(drawn)
+    assert re.search(r"projector\n +pooling, which feeds nothing\n", str(drawn))
     onevision = archcli.draw("llava-onevision-qwen2-0.5b").anatomies[0].towers[0].strips[0]
     assert (onevision.after, onevision.joins.idle) == (("norm", "projector"), ("norm",))
 

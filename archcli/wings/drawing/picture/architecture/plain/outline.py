@@ -132,7 +132,8 @@ def _strip(strip: Strip, signs: Signs) -> Iterator[Line]:
     # of many runs the first and last 12 are shown
     lines = [*_run_lines(like_runs(strip.cells), signs)]
     room = max((len(name) for name, _ in lines), default=0)
-    yield from ([(f"{'':{room}}  {label}", "dim")] for label in reversed(strip.after))
+    ends = [f"{label}{', which feeds nothing' * (label in strip.joins.idle)}" for label in strip.after]
+    yield from ([(f"{'':{room}}  {label}", "dim")] for label in reversed(ends))
     more = len(lines) - MOST_RUNS
     shown = (
         [*lines[: MOST_RUNS // 2], ("", [(f"{signs.more} and {more} more runs", "dim")])]

@@ -22,10 +22,13 @@ from archcli.measure.survey.compare.differences import ModelSettings
 from archcli.measure.survey.compare.report import Compared, compare_models
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.calls import checked
-from archcli.modules.spec.request import Request
+from archcli.modules.spec.request import USUAL_TOKENS, Request, usual_tokens
 from archcli.modules.spec.values import AboveZero
 
-SeqLen = Annotated[AboveZero, tokens_option("New tokens of each sequence; 8k is 8,000, 8K is 8,192.", "-s")]
+SeqLen = Annotated[
+    AboveZero | None,
+    tokens_option("New tokens of a sequence; 8K is 8,192. [default: 2048, or the least max_seq_len]", "-s"),
+]
 Context = Annotated[AboveZero | None, tokens_option("Tokens in the cache.", "-c")]
 
 
@@ -34,7 +37,7 @@ class CompareOptions:
     """Options of `archcli compare`."""
 
     batch_size: BatchSize = 1
-    seq_len: SeqLen = 2048
+    seq_len: SeqLen = None
     past: Past = None
     context: Context = None
     source_len: SourceLen = None
@@ -46,7 +49,8 @@ class CompareOptions:
 def compared(subjects: Sequence[Subject], options: CompareOptions) -> Report:
     """The report on loaded models, with their notes; ArchError for fewer than two."""
     forms = {"mla": options.mla, "scan": options.scan}
-    sizes = (options.batch_size, options.seq_len, options.past, options.source_len)
+    usual = min(usual_tokens(model.model.max_seq_len) for model in subjects) if subjects else USUAL_TOKENS
+    sizes = (options.batch_size, options.seq_len or usual, options.past, options.source_len)
     models = [
         Compared(model.name, model.source, ModelSettings(model.model, to_mapping(model.model)))
         for model in subjects
@@ -61,7 +65,7 @@ def compared(subjects: Sequence[Subject], options: CompareOptions) -> Report:
 def compare(  # noqa: PLR0913
     *models: ModelLike | Sequence[ModelLike],
     batch_size: BatchSize = 1,
-    seq_len: SeqLen = 2048,
+    seq_len: SeqLen = None,
     past: Past = None,
     context: Context = None,
     source_len: SourceLen = None,

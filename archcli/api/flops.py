@@ -13,10 +13,10 @@ from archcli.api.asking.options import (
     Ep,
     MediaOptions,
     MlaForm,
+    NewTokens,
     PassPhase,
     Past,
     ScanForm,
-    SeqLen,
     SourceLen,
     Sp,
     Tp,
@@ -27,7 +27,7 @@ from archcli.measure.flops import count_flops as count
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import PlainRequest
-from archcli.modules.spec.request import Request
+from archcli.modules.spec.request import Request, pass_lengths
 
 Macs = Annotated[bool, Option("Show multiply-adds (MACs), two FLOPs each.")]
 
@@ -40,7 +40,7 @@ class FlopsOptions(MediaOptions):
     request: PlainRequest | None = None
     _: KW_ONLY
     batch_size: BatchSize = 1
-    seq_len: SeqLen = 2048
+    seq_len: NewTokens = None
     phase: PassPhase = "forward"
     past: Past = None
     source_len: SourceLen = None
@@ -53,19 +53,23 @@ class FlopsOptions(MediaOptions):
     ep: Ep = 1
     macs: Macs = False
 
-    def counted_pass(self) -> Request:
-        """The pass: as a Request says it, or these options."""
+    def counted_pass(self, longest: int | None) -> Request:
+        """The pass: as a Request says it, or these options, of a model with this max_seq_len."""
         if self.request is not None:
             return self.request
         forms = {"mla": self.mla, "scan": self.scan}
-        sizes = (self.batch_size, self.seq_len, self.past, self.source_len)
-        return Request(self.phase, *sizes, self.logits, forms, self.media)
+        sizes = {
+            **pass_lengths(longest, self.phase, self.seq_len, self.past),
+            "batch_size": self.batch_size,
+            "source_len": self.source_len,
+        }
+        return Request(self.phase, **sizes, logits=self.logits, forms=forms, media=self.media)
 
 
 def flops_report(subject: Subject, options: FlopsOptions) -> Report:
     """The report on a loaded model."""
     of_rank = subject.shared(options.tp, sp=options.sp, ep=options.ep)
-    request = options.counted_pass()
+    request = options.counted_pass(of_rank.model.max_seq_len)
     return of_rank.named(count(of_rank.model, request, mask=options.mask, macs=options.macs))
 
 

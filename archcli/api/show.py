@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from archcli.api.asking.modules import takes_modules
-from archcli.api.asking.options import BatchSize, MediaOptions, SeqLen
+from archcli.api.asking.options import BatchSize, MediaOptions, NewTokens
 from archcli.api.asking.question import asks
 from archcli.api.asking.subject import Subject, given
 from archcli.measure.report import Report
@@ -19,7 +19,7 @@ class ShowOptions(MediaOptions):
 
     model: ModelLike
     batch_size: BatchSize = 1
-    seq_len: SeqLen = 2048
+    seq_len: NewTokens = None
 
 
 def shown_forward(subject: Subject, options: ShowOptions) -> Report:

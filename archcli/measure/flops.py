@@ -26,7 +26,7 @@ from archcli.measure.passes import Pass, checked_pass, medium_rows, usual_sizes
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
 from archcli.modules.spec.arguments import CountedPairs
-from archcli.modules.spec.request import DEFAULT_LOGITS, Medium, Request
+from archcli.modules.spec.request import DEFAULT_LOGITS, Medium, Request, usual_tokens
 from archcli.modules.spec.trace import MTP, is_prediction
 from archcli.units import short_flops
 
@@ -50,7 +50,7 @@ def count_flops(
     model: Model, request: Request | None = None, *, mask: CountedPairs = "exact", macs: bool = False
 ) -> Report:
     """The report of `archcli flops`; with `macs` tables show multiply-adds, half as many."""
-    request = request or Request()
+    request = request or Request(seq_len=usual_tokens(model.max_seq_len))
     check_tokens(model, request)
     unmasked = mask == "dense"
     counted, media = _counted(model, request, unmasked=unmasked)

@@ -14,7 +14,7 @@ from archcli.measure.report import Column, Table
 from archcli.modules import Model, settings
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.forms import forms_of, in_other_forms, unused_forms
-from archcli.modules.spec.request import SOUNDS, Media, Medium, Phase, Request
+from archcli.modules.spec.request import SOUNDS, Media, Medium, Phase, Request, usual_tokens
 
 REBUILT = "decoding rebuilds the keys and values of every cached token from its latent: MLA naive."
 AS_CACHED = "decoding reads the latents as they are cached, without keys and values: MLA absorbed."
@@ -157,8 +157,6 @@ def plan_convention(model: Model) -> str:
 Record = dict[str, Any]
 MEDIA = "Images and sounds"
 """The heading of tables of media."""
-DEFAULT_TEXT = 2048
-"""Tokens of text beside media where none are asked for."""
 
 
 def medium_record(medium: Medium, tokens: int) -> Record:
@@ -177,9 +175,15 @@ def medium_in_words(record: Record) -> str:
     return f"{record['kind']} {'x'.join(map(str, record['size']))}"
 
 
+def sized_medium(record: Record, unit: str) -> str:
+    """`image of 336 × 336`, `sound of 3,000 frames`."""
+    size = " × ".join(f"{length:,}" for length in record["size"])
+    return f"sound of {size} {unit}" if record["kind"] == "audio" else f"{record['kind']} of {size}"
+
+
 def prompt_tokens(model: Model, text: int | None, media: Media) -> int:
-    """Tokens of a prompt: of its text, by default 2048, and of its images, videos and sounds."""
-    text = text or min(DEFAULT_TEXT, model.max_seq_len or DEFAULT_TEXT)
+    """Tokens of a prompt: of its text, by default `usual_tokens`, and of its images, videos and sounds."""
+    text = text or usual_tokens(model.max_seq_len)
     tokens: int = model.fitted(Request(seq_len=text, media=media)).seq_len
     return tokens
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +22,7 @@ from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.trace import is_prediction
 from archcli.modules.stored.formats import format_notes
-from archcli.units import both_bytes, short_count
+from archcli.units import binary_bytes, both_bytes, short_count
 
 CONVENTION = (
     "Tied weights count once; buffers do not count. Active: routed experts count k of E. Total: token "
@@ -293,7 +293,13 @@ def _of_training(totals: Totals) -> Iterator[tuple[str, int]]:
         yield "multi-token prediction (not in the total)", totals["mtp_params"]
 
 
-def _forms(model: Model, totals: Totals) -> list[tuple[str, int]]:
+def as_published(model: Model, totals: Mapping[str, Any]) -> tuple[str, ...]:
+    """`627 GiB as published, fp8-block`, of a model in other than its published form; else nothing."""
+    forms = _forms(model, totals)[1:] if model.quantization is None else []
+    return tuple(f"{binary_bytes(size)} {name.removeprefix('bytes ')}" for name, size in forms)
+
+
+def _forms(model: Model, totals: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Lines of a model that is published in other than plain numbers: bytes of those, and as published."""
     if model.published_in is None:
         return []

@@ -13,6 +13,9 @@ from archcli.graph.kept import Call
 from archcli.graph.part import NO_WORKSPACE
 from archcli.ops.base import SOFTCAP, bias, elementwise, summed
 
+QUICK = 1.702
+"""The beta at which Swish is the quick GELU, an approximation of GELU (arXiv:1606.08415 section 2)."""
+
 # name -> (FLOPs per element, function of (torch, x)). Sources of the functions: the activation modules.
 _FUNCTIONS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "relu": (0, lambda torch, x: torch.relu(x)),
@@ -214,7 +217,7 @@ class ActivateSwish(Op):
         return (_with_scalars(part, n, "beta") if self.learnt else part,)
 
     def traits(self, *xs: Shape) -> Traits:
-        return Traits(activation="swish")
+        return Traits(activation="quick_gelu" if self.beta == QUICK and not self.learnt else "swish")
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x * torch.sigmoid(weights.get("beta", self.beta) * x)

@@ -179,13 +179,14 @@ def two_towers():
     return archcli.load({**whole, "towers": [*whole["towers"], audio]})
 
 
-def test_two_towers_are_two_columns_and_two_arrows():
-    """Each arrow is a line of five corners from a projector, each in a lane of its own."""
+def test_two_towers_are_two_columns_and_three_lines():
+    """Each line has five corners, from a projector or from what is tapped, each in a lane of its own."""
     svg = archcli.draw(two_towers()).svg()
     assert columns(svg) == [f"qwen3-vl-8b{part}" for part in ("", ": vision_tower", ": audio_tower")]
     routes = re.findall(r'd="M (\S+) \S+ V (\S+) H (\S+) V (\S+) H \S+"', svg)
-    assert len(routes) == 2
-    assert all(len(set(axis)) == 2 for axis in zip(*routes, strict=True))
+    # of the vision tower one from its projector and one from its taps, of the audio tower one
+    assert len(routes) == 3
+    assert all(len(set(axis)) == 3 for axis in zip(*routes, strict=True))
     parts = archcli.count_params(two_towers()).totals["by_part"]
     assert parts["audio_tower"] == 636_968_960
     assert parts["vision_tower"] == 415_891_440
@@ -203,7 +204,10 @@ def test_an_encoder_is_headed_by_what_an_image_costs():
     config = {"model_type": "dinov2", "architectures": ["Dinov2Model"], "image_size": 518}
     headline = archcli.draw(config).anatomies[0].headline
     figure, caption, _ = headline[-1]
-    assert (figure.value, caption) == (archcli.count_flops(config).totals["matmul_flops"], "FLOP per image")
+    assert (figure.value, caption) == (
+        archcli.count_flops(config).totals["matmul_flops"],
+        "FLOP per image of 518 × 518",
+    )
 
 
 def data_of(report):

@@ -77,6 +77,10 @@ BatchSize = Annotated[AboveZero, count_option("Sequences in the batch.", "-b")]
 SeqLen = Annotated[
     AboveZero, tokens_option("New tokens of each sequence; 8k is 8,000, 8K is 8,192.", "-s", CONTEXT)
 ]
+NewTokens = Annotated[
+    AboveZero | None,
+    tokens_option("New tokens of a sequence; 8K is 8,192. [default: 2048, or max_seq_len]", "-s", CONTEXT),
+]
 Tokens = Annotated[
     ZeroOrMore | None,
     tokens_option("Tokens of a sequence. [default: 2048, or max_seq_len]", "-s", CONTEXT),

@@ -20,7 +20,7 @@ from archcli.measure.weights.stored_bytes import stored
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.kinds import kind_of
-from archcli.modules.spec.request import Medium, Request
+from archcli.modules.spec.request import Medium, Request, usual_tokens
 from archcli.units import short_count
 
 CONVENTION = (
@@ -43,12 +43,13 @@ class RowPlace(NamedTuple):
 
 
 def list_rows(
-    model: Model, batch_size: int = 1, seq_len: int = 2048, media: tuple[Medium, ...] = ()
+    model: Model, batch_size: int = 1, seq_len: int | None = None, media: tuple[Medium, ...] = ()
 ) -> Report:
     """The report of `archcli show`: every row of a forward."""
     model = model.with_media(media)
-    trace = caching_forward(model, batch_size, seq_len, media)
-    seq_len = int(model.fitted(Request(seq_len=seq_len, media=media)).seq_len)
+    text = usual_tokens(model.max_seq_len) if seq_len is None else seq_len
+    trace = caching_forward(model, batch_size, text, media)
+    seq_len = int(model.fitted(Request(seq_len=text, media=media)).seq_len)
     traced = traced_bytes(model, trace.rows)  # before layers are folded, which changes the rows
     wired = folded(trace, LayerIndex(model)).rows
     sizes = stored_bytes(wired, traced)

@@ -11,16 +11,17 @@ from archcli.measure.survey.folding import folded
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.forms import formed
-from archcli.modules.spec.request import Medium, Request
+from archcli.modules.spec.request import Medium, Request, usual_tokens
 from archcli.modules.spec.trace import run_on
 
 
-def wired_forward(model: Model, batch_size: int = 1, seq_len: int = 2048) -> WiredTrace:
+def wired_forward(model: Model, batch_size: int = 1, seq_len: int | None = None) -> WiredTrace:
     """A forward, without costs, with what each row reads and what a prefill of it would cache.
 
-    A layer stands once for all of its stack that are like it.
+    A layer stands once for all of its stack that are like it. `seq_len` left out is that of `usual_tokens`.
     """
-    return folded(caching_forward(model, batch_size, seq_len), LayerIndex(model))
+    tokens = usual_tokens(model.max_seq_len) if seq_len is None else seq_len
+    return folded(caching_forward(model, batch_size, tokens), LayerIndex(model))
 
 
 def caching_forward(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
-from archcli.arith import Number, Shape, is_whole
+from archcli.arith import Number, Shape, is_whole, minimum
 from archcli.errors import ArchError
 from archcli.modules.spec.values import Conversion, SizeAboveZero, SizeFromZero, check_values, refused
 
@@ -22,6 +22,26 @@ DEFAULT_LOGITS: Mapping[Phase, Logits] = {
     "prefill": "last",
     "decode": "last",
 }
+
+
+USUAL_TOKENS = 2048
+
+
+def usual_tokens(longest: Number | None, new: int = 0) -> Number:
+    """Tokens of a sequence where none are stated: 2048, or max_seq_len where that is less.
+
+    `new` further tokens have a position behind them.
+    """
+    return USUAL_TOKENS if longest is None else minimum(USUAL_TOKENS, longest - new)
+
+
+def pass_lengths(
+    longest: Number | None, phase: Phase, seq_len: Number | None = None, past: Number | None = None
+) -> dict[str, Any]:
+    """The `seq_len` and `past` of a pass, of which what is left out is usual for a max_seq_len."""
+    if phase == "decode" and seq_len is None:
+        return {"seq_len": 1, "past": usual_tokens(longest, 1) if past is None else past}
+    return {"seq_len": usual_tokens(longest) if seq_len is None else seq_len, "past": past}
 
 
 AUTO = "auto"
@@ -97,7 +117,7 @@ class Request:
 
     phase: Phase = "forward"
     batch_size: SizeAboveZero = 1
-    seq_len: SizeAboveZero = 2048
+    seq_len: SizeAboveZero = USUAL_TOKENS
     past: SizeFromZero | None = None
     source_len: SizeAboveZero | None = None
     logits: Logits | None = None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from archcli.arith import Number
+
+if TYPE_CHECKING:
+    from archcli.measure.survey.joins import Joins
 
 Hue = Literal["attention", "recurrent", "dense", "experts", "shared", "plain"]
 """The colour of a part, by what it is; `plain` are embeddings, the head and the residual stream."""
@@ -216,6 +219,7 @@ class Strip:
     runs: braces over them, which cover all.
     n_layers: their number.
     before, after: labels of boxes before and after the layers, from the input up.
+    joins: lines that enter the layers and leave them besides the stream.
     beside: labels of boxes beside the layers, off the residual stream.
     rows: ids of the rows of a box before and of one after the layers, by its label.
     """
@@ -226,6 +230,7 @@ class Strip:
     n_layers: Figure
     before: tuple[str, ...]
     after: tuple[str, ...]
+    joins: Joins
     beside: tuple[str, ...] = ()
     rows: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
 
@@ -249,8 +254,9 @@ class Anatomy:
     strips: the stacks of layers.
     kinds, parts: distinct kinds of layer; mixers and networks.
     shares: bars of components, of the quantity `shown` (`params`, `flops`, `bytes`, `kv`, `time`).
-    foot: lines beside these bars.
-    towers: encoders beside a language model, each under the name of its part.
+    bars: the title of these bars, and in `foot` lines beside and below it.
+    towers: encoders beside a language model.
+    part: of a tower, its name among the parts of the model.
     """
 
     name: str
@@ -261,6 +267,13 @@ class Anatomy:
     parts: tuple[DrawnPart, ...]
     shares: tuple[Share, ...]
     shown: str
+    bars: str
     foot: tuple[str, ...] = ()
     towers: tuple[Anatomy, ...] = ()
     settings: str = ""
+    part: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its name, of a tower that of its part: `Vision tower`."""
+        return self.part.replace("_", " ").capitalize() or self.name

@@ -123,9 +123,12 @@ UNCOUNTED = {"size-title", "index", "compared", "stated"}
 """Classes of texts whose numbers name: the model's name, indices of layers, settings of the model."""
 NAMES = re.compile(
     r"\b[A-Za-z][\w.]*(?:-[\w.]+)+|[Ll]ayers? \d[\d–, …]*"
-    r"|[\d,]+ (?:features|kinds)|\b(?:at|window) [\d,]+|\d[\d.]*%"
+    r"|[\d,]+ (?:features|kinds)|\b(?:at|window|up to) [\d,]+|\d[\d.]*%"
+    r"|of [\d,]+(?= tokens| frames| samples)|\b(?:image|sound|video) of [\d,]+(?: × [\d,]+)*|\d+ s of sound"
+    r"|\blast: [\d,]+|\d+ taps|[\d.]+ [KMGT]iB as published.*"
 )
-"""Numbers that need no address: which layers, the bar of the scale, and the share of a number beside it."""
+"""Numbers that need no address: layers, the bar of the scale, the share of a number beside it, what is asked
+(tokens, the size of an image), and what a test of its own compares (widths that join, bytes as published)."""
 
 
 def misprinted(svg):

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
+from math import inf
 from typing import Any
 
+from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.flops import count_flops
-from archcli.measure.params import count_params
-from archcli.measure.survey.show import recurrence_records
+from archcli.measure.notes import sized_medium
+from archcli.measure.params import as_published, count_params
+from archcli.measure.survey.show import WEIGHTS, recurrence_records
 from archcli.measure.survey.wired import wired_forward
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.request import Request, usual_tokens
 from archcli.wings.drawing.anatomy.figures import HEADED, shown
 from archcli.wings.drawing.anatomy.kinds import Kinds
 from archcli.wings.drawing.anatomy.part_shares import with_shares
-from archcli.wings.drawing.anatomy.parts import Sizes
+from archcli.wings.drawing.anatomy.parts import Sizes, letter_of
 from archcli.wings.drawing.anatomy.reading import forward_of, marks_of
 from archcli.wings.drawing.anatomy.roles import role_of
 from archcli.wings.drawing.anatomy.shares import Shown, by_component, by_group, by_layers, by_operator
-from archcli.wings.drawing.anatomy.strips import strips_of
-from archcli.wings.drawing.anatomy.totals import cache_totals, flops_per_token, parameter_totals
+from archcli.wings.drawing.anatomy.strips import strips_of, tower_strip
+from archcli.wings.drawing.anatomy.totals import cache_of, cache_totals, flops_per_token, parameter_totals
 from archcli.wings.drawing.drawn import Anatomy, Figure, NumberedLine, Share, Statement
+from archcli.wings.serving.recorded.conditions import lines_of
 
-SEQ_LEN = 2048
-"""Tokens of the drawn forward, the default of `flops` and `show`."""
-
-PROJECTOR = "projector"
-"""The box at the head of a tower: what joins it to the language model."""
+Bars = tuple[str, tuple[Share, ...], tuple[str, ...]]
+"""Bars at the foot: their title, what they are of, and lines below the title."""
 
 
 def anatomy(model: Model, shown: Shown = "params", profile: Mapping[str, Any] | None = None) -> Anatomy:
@@ -43,7 +47,7 @@ class DrawnModel:
     The totals are those that the commands print: summed from the same rows, without another trace.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, letters: Iterator[str] | None = None) -> None:
         self.model = model
         # layers that a text passes by are drawn as they read an image
         read = model.with_media(tuple(tower.usual for tower in model.towers))
@@ -51,12 +55,14 @@ class DrawnModel:
         self.rows = trace.rows
         self.of_text = trace.rows if read is model else wired_forward(model).rows
         layers = {path: rows for path, rows in LayerIndex(model).by_layer(self.rows).items() if path}
-        self.kinds = Kinds(forward_of(trace), layers, dict(_sizes(model, self.rows)))
+        letters = map(letter_of, count()) if letters is None else letters
+        self.kinds = Kinds(forward_of(trace), layers, dict(_sizes(model, self.rows)), letters)
         self.strips = strips_of(model, self.rows, self.kinds.kinds)
         self.params = parameter_totals(model, self.rows)
 
     def anatomy(self, shown: Shown, profile: Mapping[str, Any] | None) -> Anatomy:
         """What a drawing of it says."""
+        title, shares, lines = self._bars(shown, profile)
         return Anatomy(
             self.model.name,
             self._subtitle(),
@@ -64,23 +70,28 @@ class DrawnModel:
             self.strips,
             self.kinds.kinds,
             with_shares(self.kinds.parts.values(), self.kinds.places, shown, self.model, profile),
-            self._shares(shown, profile),
+            shares,
             shown,
-            tuple(self._foot()),
+            title,
+            (*self._foot(), *lines),
             tuple(self._towers(shown)),
             self._settings(),
         )
 
     def _towers(self, shown: Shown) -> Iterator[Anatomy]:
         """Each tower as its encoder, whose strip ends with the projector; a profile has none of its times."""
+        numbers: dict[str, Iterator[int]] = defaultdict(lambda: count(1))
         for tower in self.model.towers:
             encoder: Any = tower.model  # a model by itself
             if not encoder.groups:  # patches alone (Fuyu), of which there is nothing to draw
                 continue
-            drawn = DrawnModel(encoder).anatomy("params" if shown == "time" else shown, None)
+            letters = map(f"{tower.part[:1].upper()}{{}}".format, numbers[tower.part])
+            drawn = DrawnModel(encoder, letters).anatomy("params" if shown == "time" else shown, None)
             *below, last = drawn.strips
-            strips = (*below, replace(last, after=(*last.after, PROJECTOR)))
-            yield replace(drawn, name=f"{self.model.name}: {tower.part}", strips=strips)
+            strip = tower_strip(tower, last, self.strips[-1].joins.reads)
+            subtitle = NumberedLine(drawn.subtitle, *(f" · {note}" for note in strip.joins.notes))
+            name = f"{self.model.name}: {tower.part}"
+            yield replace(drawn, name=name, part=tower.part, subtitle=subtitle, strips=(*below, strip))
 
     def _subtitle(self) -> str:
         """Layers, width and vocabulary."""
@@ -126,36 +137,59 @@ class DrawnModel:
             yield Figure(whole, "params", "", "params_with_towers"), "with towers", "short"
         growing, constant = cache_totals(self.of_text)
         if self.model.caches and growing:
-            yield Figure(growing, "kvcache", "", "bytes_per_token"), "cache per token, bf16", "bytes"
+            yield from self._growing(growing)
         if self.model.caches and constant:
             yield Figure(constant, "kvcache", "", "state_bytes"), "state of a sequence, bf16", "bytes"
         if self.model.media and not self.model.towers:
             (read,) = count_flops(self.model).totals["media"]
-            medium = "sound" if read["kind"] == "audio" else read["kind"]
-            yield Figure(read["matmul_flops"], "flops", "", "matmul_flops"), f"FLOP per {medium}", "flops"
+            (medium,) = self.model.fitted(Request()).media
+            caption = f"FLOP per {sized_medium(read, medium.kind)}"
+            yield Figure(read["matmul_flops"], "flops", "", "matmul_flops"), caption, "flops"
             return
-        flops = flops_per_token(self.of_text, SEQ_LEN)
-        yield Figure(flops, "flops", "", "matmul_flops_per_token"), "FLOP per token at 2,048", "flops"
+        tokens = usual_tokens(self.model.max_seq_len)
+        flops = flops_per_token(self.of_text, tokens)
+        yield Figure(flops, "flops", "", "matmul_flops_per_token"), f"FLOP per token at {tokens:,}", "flops"
 
-    def _shares(self, shown: Shown, profile: Mapping[str, Any] | None) -> tuple[Share, ...]:
+    def _growing(self, growing: Number) -> Iterator[tuple[Figure, str, str]]:
+        """The cache of a token; with windows that of the first tokens, and of all of the context."""
+        per_token = Figure(growing, "kvcache", "", "bytes_per_token")
+        masks = [node.mask for part in self.kinds.parts.values() for node in part.nodes if node.mask]
+        report = cache_of(self.model) if any(mask.window for mask in masks) else None
+        windows = [row["window"] for row in report.rows if row["window"]] if report else []
+        if report is None or min(windows, default=inf) >= report.inputs["context"]:
+            yield per_token, "cache per token, bf16", "bytes"
+            return
+        yield per_token, f"cache per token up to {min(windows):,}, bf16", "bytes"
+        whole = Figure(report.totals["bytes"], "kvcache", "", "bytes")
+        yield whole, "cache of the full context, bf16", "bytes"
+
+    def _bars(self, shown: Shown, profile: Mapping[str, Any] | None) -> Bars:
+        """The bars at the foot."""
         hues, model = self.kinds.hues, self.model
         match shown:
             case "params":
-                return by_group(self.rows, hues, self.params, "by_group", "active_by_group")
+                shares = by_group(self.rows, hues, self.params, "by_group", "active_by_group")
+                return "Where the parameters are", shares, ()
             case "bytes":
                 totals = count_params(model).totals
-                return by_group(self.rows, hues, totals, "bytes_by_group", "active_bytes_by_group")
+                shares = by_group(self.rows, hues, totals, "bytes_by_group", "active_bytes_by_group")
+                title = f"Where the bytes of the weights are{'' if model.quantization else f', {WEIGHTS}'}"
+                return title, shares, as_published(model, totals)
             case "flops":
-                return by_component(self.rows, hues, count_flops(model))
+                report = count_flops(model)
+                tokens = Figure(report.totals["tokens"], "flops", "", "tokens")
+                title = NumberedLine("Where the FLOPs of ", tokens, " tokens go")
+                return title, by_component(self.rows, hues, report), ()
+            case "kv" if not model.caches:
+                return "No cache", (), ("an encoder keeps nothing from pass to pass",)
             case "kv":
-                # its imports take as long as all else that is drawn
-                from archcli.measure.kvcache.kvcache import count_kv_cache
-
-                return by_layers(count_kv_cache(model)) if model.caches else ()
+                report = cache_of(model)
+                title = f"Where the cache of {report.inputs['context']:,} tokens is, {report.inputs['dtype']}"
+                return title, by_layers(report), ()
             case "time":
                 if profile is None:
                     raise ArchError("time is that of a saved profile", "add --profile p.json")
-                return by_operator(self.rows, hues, profile)
+                return "Where the time goes", by_operator(self.rows, hues, profile), lines_of(profile)
 
     def _foot(self) -> Iterator[str]:
         """What the bars leave out."""

@@ -15,7 +15,6 @@ from archcli.wings.drawing.anatomy.parts import (
     PartDrawing,
     Sizes,
     finished,
-    letter_of,
     part_of,
     part_paths,
     signature,
@@ -29,12 +28,16 @@ RUNS_LISTED = 2
 """The most runs of layers in a title."""
 
 
+Layers = Mapping[str, Sequence[WiredRow]]
+
+
 class Kinds:
     """The kinds of layer of a forward and their parts, in order of appearance.
 
     forward: the traced pass.
     layers: rows of each distinct layer by its path.
     sizes: of the recurrent state of a layer that has one.
+    letters: names of the parts, in turn.
     modules: modules of each layer by path.
     parts: distinct mixers and networks, by class and signature.
     places: where each part occurs, by its letter.
@@ -43,9 +46,9 @@ class Kinds:
     """
 
     def __init__(
-        self, forward: Forward, layers: Mapping[str, Sequence[WiredRow]], sizes: Mapping[str, Sizes]
+        self, forward: Forward, layers: Layers, sizes: Mapping[str, Sizes], letters: Iterator[str]
     ) -> None:
-        self.forward, self.layers, self.sizes = forward, layers, sizes
+        self.forward, self.layers, self.sizes, self.letters = forward, layers, sizes, letters
         self.modules: dict[str, dict[str, Any]] = {path: {} for path in layers}
         for at, module in forward.modules.items():
             self._sort(at, module)
@@ -101,7 +104,7 @@ class Kinds:
         key = type(modules[at]), signature(at, inside), self.forward.marks(inside)
         if key not in self.parts:
             drawing = PartDrawing(self.forward, at, modules, inside)
-            self.parts[key] = part_of(letter_of(len(self.parts)), drawing, self.sizes.get(layer))
+            self.parts[key] = part_of(next(self.letters), drawing, self.sizes.get(layer))
         part = self.parts[key]
         self.places.setdefault(part.letter, []).append(PartPlace(at, inside))
         first = part.params.path

@@ -14,6 +14,7 @@ from archcli.measure.survey.show import layer_flops, layer_of, stored_bytes, tra
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 from archcli.wings.drawing.anatomy.shares import Shown
+from archcli.wings.drawing.anatomy.totals import cache_of
 from archcli.wings.drawing.drawn import DrawnPart, Figure
 
 
@@ -45,10 +46,7 @@ def with_shares(
             sizes = stored_bytes(every, traced_bytes(model, shape_pass(model).rows))
             return _with(parts, lambda of: _summed(places[of], "bytes", lambda row: sizes.get(row.id, 0)))
         case "kv":
-            # its imports take as long as all else that is drawn
-            from archcli.measure.kvcache.kvcache import count_kv_cache
-
-            records = count_kv_cache(model).totals["by_path"] if model.caches else []
+            records = cache_of(model).totals["by_path"] if model.caches else []
             return _with(parts, lambda of: _cached(places[of], records))
         case "time":
             seconds = _seconds(places, {} if profile is None else profile)

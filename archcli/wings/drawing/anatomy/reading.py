@@ -134,8 +134,10 @@ class Reader:
         return self.ports[value]
 
     def reads(self, row: WiredRow) -> list[Tap]:
-        """The ports that a row reads, each once."""
+        """The ports that a row reads, each once; a product without any reads image vectors."""
         ports = list(dict.fromkeys(port for value in row.reads or () for port in self.ports_of(value)))
+        if not ports and role_of(row) == "matrix" and GIVEN in (row.reads or ()):
+            return [self._images(row)]
         for port in ports:
             if port.piece is not None:
                 # a piece without a better name is called by its first reader
@@ -179,8 +181,6 @@ class Reader:
     def node(self, row: WiredRow) -> None:
         """Draw a row as a node."""
         role, reads = NODES[role_of(row)], self.reads(row)
-        if not reads and role == "matrix" and GIVEN in (row.reads or ()):
-            reads = [self._images(row)]
         if not reads:
             self.give(row, *[()] * len(row.outputs))
             return

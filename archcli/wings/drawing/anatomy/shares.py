@@ -108,15 +108,25 @@ def by_layers(report: Report) -> tuple[Share, ...]:
 
 
 def by_operator(rows: Sequence[WiredRow], hues: Hues, profile: Mapping[str, Any]) -> tuple[Share, ...]:
-    """Shares of measured time, by operators of a saved profile."""
+    """Shares of the measured time of a pass: by operators of a saved profile, and what is outside of them."""
     names = hues_of(rows, hues, lambda row: folded_path(row.path))
     groups = {folded_path(row.path): component(row) for row in rows}
     key = "seconds"
-    return _shares(
+    operators = _shares(
         Amounts("profile", row["path"], key, row[key], key, row[key], _timed(names, groups, row["path"]))
         for row in profile["rows"]
         if row[key]
     )
+    return (*operators, *_outside(profile["totals"]))
+
+
+def _outside(totals: Mapping[str, Any]) -> Iterator[Share]:
+    """The time of a pass outside of its operators; less than none is not drawn."""
+    for name in ("framework", "unattributed"):
+        seconds = totals["wall_s"] * totals[f"{name}_share"]
+        if seconds > 0:
+            figure = Figure(seconds, "profile", "", f"wall_s*{name}_share")
+            yield Share(name, "plain", figure, figure)
 
 
 def _timed(names: Mapping[str, Hue], groups: Mapping[str, str], path: str) -> ShareName:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 from archcli.graph.wired_tape import WiredRow, source_row
+from archcli.measure.survey.joins import PROJECTOR, model_joins, tower_joins
 from archcli.measure.survey.stacks import Period, periods, stack_kinds
 from archcli.modules import Model
 from archcli.modules.spec.kinds import kind_of
@@ -18,6 +21,8 @@ MOST_CELLS = 110
 """The most layers with a cell each; of more a run of equal layers has one cell."""
 MOST_LENGTHS = 4
 """The most runs of a period that its brace lists."""
+SOURCES = ("encoder", "images")
+"""Labels of what layers read from outside of their stack."""
 SAME_BEGINNING = 2
 """The most boxes with a common first word; more are one box: altup_… becomes `altup`."""
 FROZEN = "frozen_positional"
@@ -54,9 +59,25 @@ def strips_of(model: Model, rows: Sequence[WiredRow], kinds: Iterable[Kind]) -> 
             after=tuple(boxes[number][1]),
             beside=_apart(model) if number == last else (),
             rows=boxes[number],
+            joins=model_joins(model, _sources(by_path, prefix), is_last=number == last),
         )
         for number, (prefix, order) in enumerate(stacks)
     )
+
+
+def _sources(kinds: Mapping[str, Kind], prefix: str) -> dict[int, str]:
+    """What the layers of a stack read from outside of it, by their numbers: `encoder`, `images`."""
+    of_stack = [kind for path, kind in kinds.items() if path.startswith(f"{prefix}layers.")]
+    nodes = [(kind, node) for kind in of_stack for node in kind.nodes if node.role == "input"]
+    named = [(kind, node.label) for kind, node in nodes if node.label in SOURCES]
+    return {number: label for kind, label in named for number in kind.layers}
+
+
+def tower_strip(tower: Any, strip: Strip, readers: Sequence[int]) -> Strip:
+    """The strip of a tower's encoder with its projector; `readers` are layers that read its vectors."""
+    joins = tower_joins(tower, int(strip.n_layers.value), readers)
+    idle = tuple(_named(tower.model, name) for name in joins.idle)
+    return replace(strip, after=(*strip.after, PROJECTOR), joins=joins._replace(idle=idle))
 
 
 def cells_of(order: Sequence[str], kinds: Mapping[str, Kind]) -> Iterator[Cell]:

@@ -119,6 +119,7 @@ ACTIVATIONS = {
     "sigmoid": "σ",
     "log_sigmoid": "log σ",
     "swish": "Swish",
+    "quick_gelu": "quick GELU",
     "xielu": "xIELU",
 }
 """Activations as the field writes them; others are called by their names."""

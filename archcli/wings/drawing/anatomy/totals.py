@@ -9,6 +9,7 @@ from archcli.arith import Number, rounded
 from archcli.graph import StateKind
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.params import active_by_group, param_totals, prediction_totals
+from archcli.measure.report import Report
 from archcli.measure.survey.show import cached_record, layer_flops
 from archcli.modules import Model
 
@@ -32,6 +33,14 @@ def cache_totals(rows: Iterable[WiredRow]) -> tuple[Number, Number]:
             growing += cached["bytes_per_token"] * row.times
             constant += cached["layer_bytes"] * row.times if StateKind.FIXED in kinds else 0
     return growing, constant
+
+
+def cache_of(model: Model) -> Report:
+    """The report of `kvcache`."""
+    # its imports take as long as all else that is drawn
+    from archcli.measure.kvcache.kvcache import count_kv_cache
+
+    return count_kv_cache(model)
 
 
 def flops_per_token(rows: Iterable[WiredRow], tokens: int) -> Number:

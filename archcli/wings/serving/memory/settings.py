@@ -13,7 +13,7 @@ from archcli.measure.kvcache.engine import ANY_ENGINE, CACHING, ChosenEngine
 from archcli.measure.weights.stored_bytes import in_format
 from archcli.modules import Model
 from archcli.modules.spec.arguments import GradientDtype
-from archcli.modules.spec.request import Media, Request
+from archcli.modules.spec.request import USUAL_TOKENS, Media, Request, usual_tokens
 from archcli.modules.spec.values import (
     AboveZero,
     SizeAboveZero,
@@ -29,7 +29,7 @@ from archcli.wings.serving.memory.reserved.reserves import reserves_of
 MemoryPhase = Literal["train", "forward", "prefill", "decode", "serve"]
 AttentionForm = Literal["flash", "sdpa", "eager"]
 FP8 = "fp8"
-DEFAULT_TOKENS = 2048
+DEFAULT_TOKENS = USUAL_TOKENS
 COMPUTED = ("bf16", "fp16", "fp32")
 """Types that torch computes a model in."""
 ABSORBED = {"mla": "absorbed"}
@@ -134,7 +134,7 @@ class MemorySettings:
         """Tokens of a sequence without those of images and sounds."""
         if self.seq_len is not None:
             return self.seq_len
-        return min(DEFAULT_TOKENS, model.max_seq_len or DEFAULT_TOKENS)
+        return usual_tokens(model.max_seq_len)
 
     def of_length(self, model: Model, tokens: Number) -> MemorySettings:
         """The settings of sequences of so many tokens, those of their images and sounds among them."""

@@ -14,7 +14,7 @@ from archcli.measure.report import Report
 from archcli.modules.models.model import Model, ModelLike
 from archcli.modules.spec.arguments import CountedPairs, Mla, Quantity, Scan, TowerPart
 from archcli.modules.spec.calls import checked
-from archcli.modules.spec.request import Logits, Phase, Request
+from archcli.modules.spec.request import Logits, Phase, Request, pass_lengths
 from archcli.modules.spec.values import AboveZero, Conversion, refused
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ Symbols = Annotated[
 ]
 PassPhase = Annotated[Phase | None, Option("The pass of flops. [default: forward]")]
 BatchSize = Annotated[AboveZero | None, count_option("Sequences. [default: 1]", "-b")]
-SeqLen = Annotated[AboveZero | None, tokens_option("New tokens of flops. [default: 2048]", "-s")]
+SeqLen = Annotated[
+    AboveZero | None, tokens_option("New tokens of flops. [default: 2048, or max_seq_len]", "-s")
+]
 Context = Annotated[
     AboveZero | None,
     tokens_option("Tokens of kvcache. [default: max_seq_len, else 2048]", "-c"),
@@ -119,7 +121,11 @@ class ExplainOptions(MediaOptions):
 
 @checked
 def formula(
-    model: ModelLike, *, batch_size: AboveZero = 1, seq_len: AboveZero = 2048, mask: CountedPairs = "exact"
+    model: ModelLike,
+    *,
+    batch_size: AboveZero = 1,
+    seq_len: AboveZero | None = None,
+    mask: CountedPairs = "exact",
 ) -> Formula:
     """Closed forms of parameters, FLOPs of a forward and cached elements (needs sympy).
 
@@ -206,9 +212,9 @@ def _question(model: Model, options: ExplainOptions) -> Question:
         request = Request("prefill", options.batch_size or 1, tokens)
     else:
         forms = {name: values.get(name, "auto") for name in ("mla", "scan")}
-        sizes = ("phase", "batch_size", "seq_len", "past", "source_len", "logits")
-        request = Request(
-            **{name: values[name] for name in sizes if name in values}, forms=forms, media=options.media
-        )
+        sizes = {name: values[name] for name in ("batch_size", "source_len", "logits") if name in values}
+        phase = options.phase or "forward"
+        lengths = pass_lengths(model.max_seq_len, phase, options.seq_len, options.past)
+        request = Request(phase, **lengths, **sizes, forms=forms, media=options.media)
     shown = {name: getattr(options, name) for name in ("symbols", "at", "approx", "steps", "latex")}
     return Question(options.quantity, request, options.mask or "exact", path=options.path, **shown)

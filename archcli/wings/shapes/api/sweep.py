@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, overload
 
-from archcli.api.asking.options import BatchSize, CountedMask, SeqLen
+from archcli.api.asking.options import BatchSize, CountedMask, NewTokens
 from archcli.api.asking.spread import On, Workers
 from archcli.api.asking.subject import given
 from archcli.errors import ArchError
@@ -35,7 +35,7 @@ def sweep(
     values: ByName,
     *,
     batch_size: BatchSize = 1,
-    seq_len: SeqLen = 2048,
+    seq_len: NewTokens = None,
     mask: CountedMask = "exact",
 ) -> Sweep: ...
 
@@ -76,7 +76,7 @@ def sweep(  # noqa: PLR0913
     workers: Workers = 1,
     on: On = None,
     batch_size: BatchSize = 1,
-    seq_len: SeqLen = 2048,
+    seq_len: NewTokens = None,
     mask: CountedMask = "exact",
 ) -> Sweep | Report:
     """The shapes of an architecture that meet conditions: the report of `archcli sweep` (needs numpy).

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 from archcli.arith import rounded
 from archcli.measure.passes import train_pass
 from archcli.modules import Model
+from archcli.modules.spec.request import usual_tokens
 from archcli.wings.shapes.scale.shape import counted
 
 LawName = Literal["besiroglu", "hoffmann-1", "hoffmann-2", "hoffmann-3"]
@@ -116,9 +117,6 @@ LAWS: Mapping[LawName, ScalingLaw] = {
 """The laws that `--law` names."""
 
 
-DEFAULT_TOKENS = 2048
-
-
 class TrainingCost(NamedTuple):
     """The training cost of a token in sequences of `seq_len`: FLOPs of matrix products, and all others.
 
@@ -142,7 +140,7 @@ class TrainingCost(NamedTuple):
 
 def training_cost(model: Model, seq_len: int | None = None) -> TrainingCost:
     """Count a training pass of one sequence. Raises ArchError where the model cannot train on it."""
-    length = seq_len or min(DEFAULT_TOKENS, model.max_seq_len or DEFAULT_TOKENS)
+    length = seq_len or int(usual_tokens(model.max_seq_len))
     # fractions: FLOPs per token as a float, times 1e13 tokens, would be off by many FLOPs
     matmul, rest = (Fraction(rounded(flops), length) for flops in train_pass(model, 1, length).flops())
     return TrainingCost(length, matmul, rest, counted(model)[1])

@@ -11,7 +11,7 @@ from archcli.errors import ArchError
 from archcli.graph.kept import Execution
 from archcli.measure.passes import forward_pass, prefill_pass
 from archcli.modules import Model
-from archcli.modules.spec.request import Request
+from archcli.modules.spec.request import Request, usual_tokens
 from archcli.wings.serving.memory.traced import kept_bytes, trace_memory
 from archcli.wings.shapes.symbolic import required
 from archcli.wings.shapes.symbolic.symbols import ModelSymbols, without_idle_layers
@@ -66,12 +66,15 @@ class Formula(FormulaParts):
         return zip(self._fields[:-1], self[:-1], strict=True)
 
 
-def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, unmasked: bool = False) -> Formula:
+def formula(
+    model: Model, *, batch_size: int = 1, seq_len: int | None = None, unmasked: bool = False
+) -> Formula:
     """The closed forms, each checked to equal the counted integer at the model's sizes.
 
     The values of `batch_size` and `seq_len` matter only for that check and for which divisions are even.
     """
     model = without_idle_layers(model)
+    seq_len = int(usual_tokens(model.max_seq_len)) if seq_len is None else seq_len
     symbols = ModelSymbols(model, {"batch_size": batch_size, "seq_len": seq_len})
     sizes = symbols.sizes["batch_size"], symbols.sizes["seq_len"]
     expressions = [

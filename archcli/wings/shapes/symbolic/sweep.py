@@ -14,6 +14,7 @@ from archcli.arith import Number
 from archcli.errors import ArchError, Problem
 from archcli.measure.passes import forward_pass
 from archcli.modules import Model, substitute
+from archcli.modules.spec.request import usual_tokens
 from archcli.wings.shapes.symbolic import required
 from archcli.wings.shapes.symbolic.candidates import CHUNK, branches, gathered
 from archcli.wings.shapes.symbolic.symbols import fields_named
@@ -57,7 +58,7 @@ def sweep(
     values: Mapping[str, Any],
     *,
     batch_size: int = 1,
-    seq_len: int = 2048,
+    seq_len: int | None = None,
     unmasked: bool = False,
 ) -> Sweep:
     """Count `model` with the named sizes replaced, candidate by candidate.
@@ -72,6 +73,7 @@ def sweep(
     lengths = {len(array) for array in arrays.values()}
     if len(lengths) != 1 or 0 in lengths:
         raise ArchError("a sweep needs arrays of one length", "give each field as many values as the others")
+    seq_len = int(usual_tokens(model.max_seq_len)) if seq_len is None else seq_len
     paths = [(path, array) for name, array in arrays.items() for path in fields_named(model, name)]
     twice = [path for path, times in Counter(path for path, _ in paths).items() if times > 1]
     if twice:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from archcli.errors import ArchError
+from archcli.modules.spec.request import usual_tokens
 from archcli.plugins import imported
 from archcli.wings.drawing.api.draw import DrawOptions, drawing_of
 from archcli.wings.drawing.api.reporting.options import ReportOptions
@@ -28,8 +29,6 @@ from archcli.wings.shapes.symbolic.closed.calculator import Calculator, calculat
 from archcli.wings.shapes.symbolic.closed.free import MOST_DIFFERENT, different_layers
 from archcli.wings.shapes.symbolic.closed.mathml import formulas
 
-SEQ_LEN = 2048
-"""Tokens of the pass at first."""
 CONTEXT = 2048
 """Tokens in the cache at first, of a model without max_seq_len."""
 MOST_CHARACTERS = 400_000
@@ -125,9 +124,9 @@ def _data(
 
 
 def _pass(models: Sequence[ReportedModel]) -> dict[str, int]:
-    """The sizes of the first pass: the longest context that all models were trained for."""
+    """The sizes of the first pass: the longest that all models were trained for, of a forward up to 2,048."""
     contexts = [model.subject.model.max_seq_len or CONTEXT for model in models]
-    return {"context": max(min(contexts), 2), "batch_size": 1, "seq_len": SEQ_LEN}
+    return {"context": max(min(contexts), 2), "batch_size": 1, "seq_len": int(usual_tokens(min(contexts)))}
 
 
 def _model(

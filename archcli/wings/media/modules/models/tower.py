@@ -103,6 +103,7 @@ class Tower(Holder):
     mtp_depth: ClassVar[int] = 0
     token_multiple: ClassVar[int] = 1
     lora: ClassVar[None] = None
+    max_seq_len: ClassVar[None] = None
     name: ClassVar[str] = ""
     source: ClassVar[str] = ""
     part: TowerPart = "vision_tower"

@@ -12,6 +12,7 @@ from archcli.wings.running.pictures.profile import bars
 from archcli.wings.running.pictures.profile.drawing import GAP, FigureTable, Picture
 from archcli.wings.serving.pictures import roofline
 from archcli.wings.serving.recorded.classes import label_of
+from archcli.wings.serving.recorded.conditions import conditions_of, warnings_of
 
 TITLE = "Roofline: how fast each operator computes; the area of a mark is its share of the time"
 HEADS = ("FLOPs", "bytes", "time", "ms")
@@ -26,9 +27,9 @@ def picture_of_model(document: Document) -> Picture:
     return Picture(
         f"{document['model']['name']}: where the time goes{suffix}",
         _lead(document),
-        _warnings(document),
+        warnings_of(document),
         document["totals"].get("reliable", True),
-        _settings(document),
+        conditions_of(document),
         partial(_figure, document),
         _tables(document),
     )
@@ -42,28 +43,6 @@ def _lead(document: Document) -> str:
     label = label_of(name)
     shares = f"{flops:.1%} of the FLOPs, {moved:.1%} of the bytes, {time:.1%} of the time"
     return f"{label[:1].upper()}{label[1:]}: {shares}." if flops else ""
-
-
-def _settings(document: Document) -> str:
-    """How and on what the model was run, and how long a pass took."""
-    inputs, totals = document["inputs"], document["totals"]
-    details = [
-        f"{key.replace('_', ' ')} {inputs[key]}"
-        for key in ("phase", "batch_size", "seq_len", "past", "dtype")
-        if inputs.get(key)
-    ]
-    machine = totals.get("machine", {})
-    details.append(str(machine.get("CPU" if inputs["device"] == "cpu" else "processor", inputs["device"])))
-    return f"{', '.join(details)}; {totals['wall_s'] * 1e3:,.1f} ms a pass"
-
-
-def _warnings(document: Document) -> list[str]:
-    """The warnings; of a document saved before they were kept apart, those notes that begin as one."""
-    totals = document["totals"]
-    if totals.get("reliable", True):
-        return list(totals.get("warnings", ()))
-    early = [note for note in document["notes"] if "NOT RELIABLE" in note]
-    return list(totals.get("warnings", early)) or ["NOT RELIABLE, see the notes."]
 
 
 def _figure(document: Document, top: float, width: float) -> tuple[list[str], float]:

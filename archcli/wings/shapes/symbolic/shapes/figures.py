@@ -20,7 +20,7 @@ from archcli.modules import Model
 from archcli.modules.spec.arguments import CountedPairs, Mla, Scan
 from archcli.modules.spec.base import Spec, find
 from archcli.modules.spec.calls import accept
-from archcli.modules.spec.request import Request
+from archcli.modules.spec.request import Request, pass_lengths
 from archcli.modules.spec.values import AboveZero, ValueType, accepted, value_type
 from archcli.modules.stored.dtypes import DtypeName, PlainDtype
 from archcli.units import parse_count
@@ -148,18 +148,20 @@ def _params(name: str) -> Callable[[Reading, Settings], Number]:
 
 def _of_pass(name: str, fold: Callable[[Number, Number, Number], Number]) -> SweepFigure:
     def read(reading: Reading, settings: Settings) -> Number:
-        return fold(*reading.flops(_request(settings), settings.get("mask", "exact")))
+        return fold(*reading.flops(_request(reading.model, settings), settings.get("mask", "exact")))
 
     return SweepFigure(name, "flops", lambda: PASS, read, length=_tokens_of_pass)
 
 
-def _request(settings: Settings) -> Request:
+def _request(model: Model, settings: Settings) -> Request:
     sizes = {name: settings[name] for name in SIZES if name in settings}
+    phase, seq_len, past = settings.get("phase", "forward"), sizes.get("seq_len"), sizes.get("past")
+    sizes |= pass_lengths(model.max_seq_len, phase, seq_len, past)
     return Request(**sizes, forms={name: settings[name] for name in FORMS if name in settings})
 
 
-def _tokens_of_pass(_: Model, settings: Settings) -> dict[str, Number]:
-    request = _request(settings)
+def _tokens_of_pass(model: Model, settings: Settings) -> dict[str, Number]:
+    request = _request(model, settings)
     if request.phase == "decode":
         return {"past": request.seq_len if request.past is None else request.past}
     return {"seq_len": request.seq_len}

@@ -259,8 +259,11 @@ class PartBox(Glyph):
 
 
 def badge(x: Any, y: float, letter: str, hue: str) -> Shapes:
-    """A letter in a ring, which names a part."""
-    ring = SvgShape("circle", {"cx": x, "cy": y, "r": BADGE, "class_": f"paper s-{hue} edge-ring"})
+    """A letter in a ring, which names a part; V1 of a tower in a longer one."""
+    wide, look = width_of(letter, "label") / 2 + 3, f"paper s-{hue} edge-ring"
+    ring = SvgShape("circle", {"cx": x, "cy": y, "r": BADGE, "class_": look})
+    if wide > BADGE + 1:
+        ring = rect(x - wide, y - BADGE, 2 * wide, 2 * BADGE, look, BADGE)
     return ring, text(x, y + 4.5, letter, "label", anchor="middle")
 
 

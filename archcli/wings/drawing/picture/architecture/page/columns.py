@@ -7,10 +7,10 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.wings.drawing.picture.architecture.numbers import concrete, most
-from archcli.wings.drawing.picture.architecture.page import foot, header, legend, strip
+from archcli.wings.drawing.picture.architecture.page import foot, header, joins, legend, strip
 from archcli.wings.drawing.picture.architecture.page.boxes import kind_boxes, part_boxes
 from archcli.wings.drawing.picture.architecture.page.packing import GAP, Packed, Room, Slot, stack
-from archcli.wings.drawing.picture.architecture.page.printed import cut, number
+from archcli.wings.drawing.picture.architecture.page.printed import cut, number, words_of
 from archcli.wings.drawing.picture.architecture.page.sheet import (
     BOTTOM,
     HEADING,
@@ -210,7 +210,7 @@ def _column(column: ModelColumn, width: float, top: float, pitch: float) -> Draw
     """The header and the strips of a model; a layer is equally high in all models."""
     yield from header.shapes(column.anatomy, column.x, width, keys_right=False)
     heights = strip.heights_at(column.anatomy.strips, pitch)
-    yield from strip.column(column.anatomy.strips, column.x, top, heights)
+    yield from joins.column(column.anatomy.strips, column.x, top, heights)
     if column.kinds:
         first = column.packed.kinds[0]
         yield text(first.x, first.y - HEADING + 14, kinds_title(len(column.kinds)), "head")
@@ -235,8 +235,9 @@ def all_bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list
     """(bars of each model, stored and read, on one scale; y of their end)."""
     shapes = list[SvgShape | Many]()
     for anatomy in anatomies:
-        if anatomy.shares:
-            drawn, y = _bars_of(anatomy, MARGIN, y, width, width / most_stored(anatomies))
+        if anatomy.shares or anatomy.foot:
+            whole = most_stored(anatomies)
+            drawn, y = _bars_of(anatomy, MARGIN, y, width, width / whole if concrete(whole) else 0.0)
             shapes.append(_of(anatomy, drawn))
     return shapes, y
 
@@ -245,9 +246,13 @@ def _bars_of(
     anatomy: Anatomy, x: float, y: float, width: float, scale: Any
 ) -> tuple[list[SvgShape | Many], float]:
     """The bars of one model and the names of its shares."""
-    title = f"{anatomy.name}: {foot.TITLES[anatomy.shown][:1].lower()}{foot.TITLES[anatomy.shown][1:]}"
-    shapes: list[SvgShape | Many] = [text(x, y + 12, cut(title, width, "head"), "head")]
-    y += foot.HEADING
+    first, *further = words_of(anatomy.bars)
+    name = cut(anatomy.title, width / 2, "head")
+    title = (Word(f"{name}: {first.content[:1].lower()}{first.content[1:]}"), *further)
+    shapes: list[SvgShape | Many] = [*foot.titled(anatomy, title, x, y, width)]
+    y += foot.heading(anatomy, width)
+    if not anatomy.shares:
+        return shapes, y + 14
     unit = foot.UNITS[anatomy.shown]
     for read in [False] if foot.is_single(anatomy) else [False, True]:
         whole = sum((share.read if read else share.stored).value for share in anatomy.shares)

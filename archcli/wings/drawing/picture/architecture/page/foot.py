@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.render.picture.elements import contrast_of
 from archcli.wings.drawing.picture.architecture.numbers import concrete, written
-from archcli.wings.drawing.picture.architecture.page.printed import number, steps, words_of
+from archcli.wings.drawing.picture.architecture.page.printed import lines_of, number, steps, words_of
 from archcli.wings.drawing.picture.architecture.shapes import Many, SvgShape
 from archcli.wings.drawing.picture.architecture.style import (
     HUES,
@@ -43,13 +43,6 @@ SAME = 0.999
 TEXTURES = {"recurrent": "hatched", "experts": "dotted", "shared": "barred"}
 UNITS = {"params": "count", "flops": "flops", "bytes": "bytes", "kv": "bytes", "time": "seconds"}
 """The unit of a quantity that the bars show."""
-TITLES = {
-    "params": "Where the parameters are",
-    "flops": "Where the FLOPs go",
-    "bytes": "Where the bytes of the weights are",
-    "kv": "Where the cache is",
-    "time": "Where the time goes",
-}
 Drawing = Iterator[SvgShape | Many]
 
 
@@ -73,25 +66,23 @@ def is_single(anatomy: Anatomy) -> bool:
 def height(anatomy: Anatomy, width: float) -> float:
     """Units that the foot takes."""
     if not anatomy.shares:
-        return 0.0
+        return heading(anatomy, width) if anatomy.foot else 0.0
     bars = [segments(anatomy.shares, 0.0, width, read=False)]
     if not is_single(anatomy):
         bars.append(segments(anatomy.shares, 0.0, width, read=True))
     labels = LEADING * _levels(bars[-1], 0.0, UNITS[anatomy.shown])
-    return HEADING + BAR * len(bars) + GAP * (len(bars) - 1) + labels + 10
+    return heading(anatomy, width) + BAR * len(bars) + GAP * (len(bars) - 1) + labels + 10
 
 
 def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
-    """Both bars between x and x + width."""
-    if not anatomy.shares:
+    """Both bars between x and x + width, below their title and its lines."""
+    if not anatomy.shares and not anatomy.foot:
         return
     unit = UNITS[anatomy.shown]
-    title = TITLES[anatomy.shown]
-    yield text(x, y + 12, title, "head")
-    for left_out in anatomy.foot[:1]:
-        if width_of(title, "head") + width_of(words_of(left_out)) + 40 <= width:
-            yield text(x + width, y + 12, words_of(left_out), ink="muted", anchor="end")
-    top = y + HEADING
+    yield from titled(anatomy, words_of(anatomy.bars), x, y, width)
+    if not anatomy.shares:
+        return
+    top = y + heading(anatomy, width)
     whole, part = _sums(anatomy.shares)
     stored = segments(anatomy.shares, x, width, read=False)
     if is_single(anatomy):
@@ -115,6 +106,22 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     read = segments(anatomy.shares, x, width, read=True)
     yield from bar(read, below, unit)
     yield from _labels(read, x, below + BAR, unit)
+
+
+def titled(anatomy: Anatomy, title: Words, x: float, y: float, width: float) -> Drawing:
+    """The title of the bars, and the lines below it."""
+    yield text(x, y + 12, title, "head")
+    for i, line in enumerate(_lines(anatomy, width), 1):
+        yield text(x, y + 12 + LEADING * i, line, ink="muted")
+
+
+def heading(anatomy: Anatomy, width: float) -> float:
+    """Units of the title and its lines."""
+    return HEADING + LEADING * len(_lines(anatomy, width))
+
+
+def _lines(anatomy: Anatomy, width: float) -> list[Words]:
+    return [row for line in anatomy.foot for row in lines_of(line, width)]
 
 
 def _sum_read(anatomy: Anatomy) -> Figure:

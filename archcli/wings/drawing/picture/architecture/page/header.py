@@ -32,7 +32,7 @@ def height(anatomy: Anatomy, width: float, *, keys_right: bool = True) -> float:
 def shapes(anatomy: Anatomy, x: float, width: float, *, keys_right: bool = True) -> Iterator[SvgShape | Many]:
     """The name and the key figures between x and x + width, from the top of the page."""
     keys_right = keys_right and _fits(anatomy, width)
-    yield text(x, TITLE, cut(anatomy.name, width, "title"), "title")
+    yield text(x, TITLE, cut(anatomy.title, width, "title"), "title")
     lines = _subtitle(anatomy, width, keys_right)
     for i, line in enumerate(lines):
         yield text(x, SUBTITLE + LEADING * i, line, "small", "muted")
@@ -74,7 +74,7 @@ def _fits(anatomy: Anatomy, width: float) -> bool:
     """Whether the key figures fit beside the name."""
     keys = _keys(anatomy)
     longest = max(map(width_of, anatomy.subtitle.split("·")), default=0.0)
-    title_width = max(width_of(anatomy.name, "title"), min(longest, width / 3))
+    title_width = max(width_of(anatomy.title, "title"), min(longest, width / 3))
     return title_width + fsum(key[2] + GAP for key in keys) <= width
 
 

@@ -31,7 +31,7 @@ def legend(
     pieces = [piece for node in nodes for piece in node.pieces]
     features = _round_below(SCALED / concrete(scale))
     yield rect(x, y - 4, features * scale, 5, "ink")
-    caption = f"{features:,} features: the scale of all bars"
+    caption = f"{features:,} features: scale of bars, not of layers"
     yield text(x + features * scale + 8, y + 3, caption, ink="muted index")
     x += SCALED + 8 + width_of(caption) + GAP
     if any(node.cached for node in nodes) or any(piece.cached for piece in pieces):

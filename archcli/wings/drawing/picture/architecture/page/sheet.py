@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from archcli.wings.drawing.picture.architecture.page import foot, header, legend, strip
+from archcli.wings.drawing.picture.architecture.page import foot, header, joins, legend, strip
 from archcli.wings.drawing.picture.architecture.page.boxes import kind_boxes, part_boxes
 from archcli.wings.drawing.picture.architecture.page.packing import GAP, Packed, Room, pack
-from archcli.wings.drawing.picture.architecture.page.textures import CSS, textures
 from archcli.wings.drawing.picture.architecture.panels import Drawn, common_scale
 from archcli.wings.drawing.picture.architecture.redraw import Redraw, Redrawn
 from archcli.wings.drawing.picture.architecture.shapes import Many, SvgShape, svg_of
 from archcli.wings.drawing.picture.architecture.style import css, definitions, rect, text
+from archcli.wings.drawing.picture.architecture.textures import CSS, textures
 
 if TYPE_CHECKING:
     from archcli.wings.drawing.drawn import Anatomy
@@ -142,7 +142,7 @@ def shapes(placed: Sheet) -> Drawing:
     anatomy = placed.anatomy
     yield from header.shapes(anatomy, MARGIN, placed.width - 2 * MARGIN)
     heights = strip.heights_at(anatomy.strips, strip.pitch_of(anatomy.strips, placed.strips))
-    yield from strip.column(anatomy.strips, MARGIN, placed.top, heights)
+    yield from joins.column(anatomy.strips, MARGIN, placed.top, heights)
     rooms = [place.width for place in placed.packed.panels]
     scale = common_scale(zip(placed.panels, rooms, strict=True))
     if placed.kinds:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from math import fsum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from archcli.wings.drawing.picture.architecture.numbers import concrete, least
 from archcli.wings.drawing.picture.architecture.page.printed import lines_of, steps
@@ -34,6 +34,7 @@ NUMBERED = (10, 20, 50, 100, 200, 500)
 HATCHED: frozenset[Hue] = frozenset({"recurrent"})
 
 Drawing = Iterator[SvgShape | Many]
+Placed: TypeAlias = "tuple[Strip, float, float]"
 
 
 class CellColumn(NamedTuple):
@@ -57,40 +58,45 @@ def least_height(strip: Strip) -> float:
 def shapes(strip: Strip, x: float, y: float, height: float, title: str = "Layers") -> Drawing:
     """A strip: from the input at its foot to the output at its head."""
     yield text(x, y + 14, title, "head")
-    top = y + HEADING + _boxes(strip.after)
-    room = height - HEADING - _boxes(strip.after) - _boxes(strip.before)
-    column = CellColumn(x + CELLS, top, room, room / strip.n_layers.value)
+    column = cells_at(strip, x, y, height)
     middle = column.x + WIDE / 2
     before, after = strip.rows
-    yield _end("after", strip, _stacked(reversed(strip.after), after, middle, top, upwards=True))
-    yield _end("before", strip, _stacked(reversed(strip.before), before, middle, top + room, upwards=False))
+    upper = _stacked(reversed(strip.after), after, middle, column.top, upwards=True, idle=strip.joins.idle)
+    lower = _stacked(reversed(strip.before), before, middle, column.top + column.height, upwards=False)
+    yield _end("after", strip, upper)
+    yield _end("before", strip, lower)
     yield from _apart(strip.beside, x, y + HEADING)
     yield from _cells(strip, column)
     yield from _numbers(strip, column)
     yield from _braces(strip, column)
 
 
-def column(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]) -> Drawing:
-    """The stacks of layers one above the other: an encoder stands below its decoder."""
+def cells_at(strip: Strip, x: float, y: float, height: float) -> CellColumn:
+    """The place of the cells of a strip."""
+    room = height - HEADING - _boxes(strip.after) - _boxes(strip.before)
+    return CellColumn(x + CELLS, y + HEADING + _boxes(strip.after), room, room / strip.n_layers.value)
+
+
+def placed(strips: Sequence[Strip], y: float, heights: Sequence[float]) -> list[Placed]:
+    """The stacks from the uppermost down, an encoder below its decoder, with upper edges and heights."""
+    stacks = list[Placed]()
     for strip, height in [*zip(strips, heights, strict=True)][::-1]:
-        title = strip.title[:1].upper() + strip.title[1:] if len(strips) > 1 else "Layers"
-        yield from shapes(strip, x, y, height, title)
+        stacks.append((strip, y, height))
         y += height + SPACE
+    return stacks
 
 
-class StripEnds(NamedTuple):
-    """Where data enters and leaves stacks of layers: (x, y) of the first box's right edge, the last's top."""
+def column(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]) -> Drawing:
+    """The stacks of layers, each with its title."""
+    for strip, top, height in placed(strips, y, heights):
+        title = strip.title[:1].upper() + strip.title[1:] if len(strips) > 1 else "Layers"
+        yield from shapes(strip, x, top, height, title)
 
-    entry: tuple[float, float]
-    exit: tuple[float, float]
 
-
-def ends_of(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]) -> StripEnds:
-    """The ends of the stacks that `column` draws at x and y."""
-    bottom = y + fsum(heights) + SPACE * (len(strips) - 1)
-    middle, label = x + CELLS + WIDE / 2, strips[0].before[0]
-    edge = middle + max(max(map(width_of, _lines(label))) + 16, NARROW) / 2
-    return StripEnds((edge, bottom - _height(label) / 2), (middle, y + HEADING))
+def entry_of(strips: Sequence[Strip], x: float, y: float, heights: Sequence[float]) -> tuple[float, float]:
+    """(x, y) of the right edge of the first box of the stacks that `column` draws at x and y."""
+    bottom, label = y + fsum(heights) + SPACE * (len(strips) - 1), strips[0].before[0]
+    return x + CELLS + WIDE / 2 + half_of(label), bottom - height_of(label) / 2
 
 
 def pitch_of(strips: Sequence[Strip], height: float) -> float:
@@ -120,7 +126,7 @@ def column_height(strips: Sequence[Strip]) -> float:
 
 
 def _boxes(labels: Sequence[str]) -> float:
-    return fsum(_height(label) + STEP for label in labels)
+    return fsum(height_of(label) + STEP for label in labels)
 
 
 def _is_norm(label: str) -> bool:
@@ -131,7 +137,8 @@ def _lines(label: str) -> list[Words]:
     return lines_of(label, WIDTH - 52)
 
 
-def _height(label: str) -> float:
+def height_of(label: str) -> float:
+    """Units of the height of a box before or after the layers."""
     return PILL if _is_norm(label) else BOX + LEADING * len(_lines(label))
 
 
@@ -140,14 +147,37 @@ def _end(name: str, strip: Strip, shapes: Drawing) -> SvgShape:
     return SvgShape("g", {"data_end": name, "data_stack": strip.cells[0].kind}, tuple(shapes))
 
 
-def _stacked(labels: Any, rows: Mapping[str, str], middle: float, edge: float, *, upwards: bool) -> Drawing:
-    """Boxes above or below the cells, with arrows between them: data flows upwards."""
+def half_of(label: str) -> float:
+    """Units from the middle of such a box to its edge."""
+    widest = max(map(width_of, _lines(label))) + 16
+    return max(widest, 62.0 if _is_norm(label) else NARROW) / 2
+
+
+def _stacked(
+    labels: Any,
+    rows: Mapping[str, str],
+    middle: float,
+    edge: float,
+    *,
+    upwards: bool,
+    idle: Sequence[str] = (),
+) -> Drawing:
+    """Boxes above or below the cells, with arrows between them: data flows upwards, to idle ones too."""
+    below = ""
     for label in [*labels][::-1] if upwards else labels:
-        height = _height(label)
+        height = height_of(label)
         top = edge - STEP - height if upwards else edge + STEP
-        yield from arrow(middle, edge if upwards else top, edge - STEP if upwards else edge)
-        yield from box(label, _lines(label), middle, top, height, rows.get(label, ""))
+        if below not in idle or label in idle:
+            yield from arrow(middle, edge if upwards else top, edge - STEP if upwards else edge)
+        below = label
+        ink = "muted" if label in idle else "ink"
+        yield from box(label, _lines(label), middle, top, height, rows.get(label, ""), ink)
         edge = top if upwards else top + height
+
+
+def head(x: float, tip: float, y: Any, half: float = 4.0) -> SvgShape:
+    """The head of an arrow from the right."""
+    return path(steps("M", x, y - half, "L", tip, y, "L", x, y + half, "Z"), "line")
 
 
 def arrow(x: float, start: float, end: float) -> Drawing:
@@ -157,16 +187,21 @@ def arrow(x: float, start: float, end: float) -> Drawing:
 
 
 def box(
-    label: str, lines: Sequence[Words], middle: float, top: float, height: float, title: str = ""
+    label: str,
+    lines: Sequence[Words],
+    middle: float,
+    top: float,
+    height: float,
+    title: str = "",
+    ink: str = "ink",
 ) -> Drawing:
     """A box before or after the layers with a tooltip; a norm is a pill."""
-    widest = max(map(width_of, lines)) + 16
-    width = max(widest, 62.0) if _is_norm(label) else max(widest, NARROW)
+    width = 2 * half_of(label)
     look, radius = ("paper thin s-line", 9.0) if _is_norm(label) else ("tint-plain thin s-plain", 4.0)
     yield rect(middle - width / 2, top, width, height, look, radius, title=title)
     first = top + (height - LEADING * len(lines)) / 2 + 12.5
     for i, content in enumerate(lines):
-        yield text(middle, first + i * LEADING, content, anchor="middle")
+        yield text(middle, first + i * LEADING, content, ink=ink, anchor="middle")
 
 
 def _apart(labels: Sequence[str], x: float, y: float) -> Drawing:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from archcli.wings.drawing.picture.architecture.page import legend, strip
-from archcli.wings.drawing.picture.architecture.page.columns import ColumnsLayout, all_bars, laid_out
+from archcli.wings.drawing.picture.architecture.page import joins, legend, strip
+from archcli.wings.drawing.picture.architecture.page.columns import (
+    ColumnsLayout,
+    ModelColumn,
+    all_bars,
+    laid_out,
+)
 from archcli.wings.drawing.picture.architecture.page.printed import steps
 from archcli.wings.drawing.picture.architecture.page.sheet import BOTTOM, MARGIN, SPACE, page
 from archcli.wings.drawing.picture.architecture.shapes import Many, SvgShape, svg_of
@@ -15,6 +20,7 @@ from archcli.wings.drawing.picture.architecture.style import path
 if TYPE_CHECKING:
     from archcli.wings.drawing.drawn import Anatomy
 
+Point = tuple[float, float]
 LANE, ABOVE, APART = 5.0, 5.0, 4.0
 """Units of an arrow from the strip that it leads to, above all strips, and from the next tower's arrow."""
 
@@ -25,29 +31,32 @@ def svg(anatomy: Anatomy) -> str:
     laid = laid_out(anatomies)
     # towers are no other models: nothing is marked as differing
     laid = laid._replace(columns=[column._replace(distinct=frozenset()) for column in laid.columns])
-    shapes = [*laid.shapes(), *_arrows(laid)]
+    shapes = [*laid.shapes(), *_drawn(laid)]
     shapes += legend.legend(anatomies, MARGIN, laid.end + SPACE, laid.scale)
     bars, y = all_bars(anatomies, laid.end + SPACE + legend.height(anatomies, dot=False), laid.whole)
     drawn = page(anatomy.name, iter([*shapes, *bars]), laid.whole + 2 * MARGIN, y + BOTTOM)
     return svg_of([drawn]) + "\n"
 
 
-def _arrows(laid: ColumnsLayout) -> Iterator[SvgShape | Many]:
-    """From each projector over the columns and down to the embedding, which the tower's vectors join."""
-    first, *towers = [_ends(laid, i) for i in range(len(laid.columns))]
-    x, y = first.entry
-    lane = laid.columns[0].x + strip.WIDTH + LANE
-    for i, tower in enumerate(towers):
-        above = laid.top - ABOVE - APART * i
-        middle, start = tower.exit
-        side, level = lane + APART * i, y + APART * i
-        route = steps("M", middle, start, "V", above, "H", side, "V", level, "H", x + 4)
-        yield path(route, "edge s-line")
-        yield path(steps("M", x + 6, level - 4, "L", x, level, "L", x + 6, level + 4, "Z"), "line")
+def _drawn(laid: ColumnsLayout) -> Iterator[SvgShape | Many]:
+    """Each line over the columns and down to the embedding, or to the layers that vectors enter."""
+    lines = [line for column in laid.columns[1:] for line in _lines(laid, column)]
+    side = laid.columns[0].x + strip.WIDTH + LANE
+    for i, (start, (x, y), is_arrow) in enumerate(lines):
+        # the further right a line starts, the higher it passes, and the further left it comes down
+        lane, level = side + APART * (len(lines) - 1 - i), y + APART * i * is_arrow
+        way = ("M", *start, "V", laid.top - ABOVE - APART * i, "H", lane, "V", level, "H", x + 4 * is_arrow)
+        yield path(steps(*way), "edge s-line")
+        if is_arrow:
+            yield strip.head(x + 6, x, level)
 
 
-def _ends(laid: ColumnsLayout, i: int) -> strip.StripEnds:
-    """Where data enters and leaves the strips of a column."""
-    column = laid.columns[i]
-    heights = strip.heights_at(column.anatomy.strips, laid.pitch)
-    return strip.ends_of(column.anatomy.strips, column.x, laid.top, heights)
+def _lines(laid: ColumnsLayout, tower: ModelColumn) -> Iterator[tuple[Point, Point, bool]]:
+    """(start, end, has a head) of the lines of a tower: from its projector, and from tapped states."""
+    first, joined = laid.columns[0], tower.anatomy.strips[-1].joins
+    place = first.anatomy.strips, first.x, laid.top, strip.heights_at(first.anatomy.strips, laid.pitch)
+    layers = joins.inlet(*place)
+    exit_ = tower.x + strip.CELLS + strip.WIDE / 2, laid.top + strip.HEADING
+    yield exit_, layers if joined.crosses else strip.entry_of(*place), not joined.crosses
+    if joined.tapped:
+        yield joins.tap_exit(tower.x, laid.top), layers, False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from archcli.render.screen import cell_width
 from archcli.wings.drawing.picture.architecture.numbers import written
 from archcli.wings.drawing.picture.architecture.page.boxes import difference, drawn_whole
-from archcli.wings.drawing.picture.architecture.page.foot import TITLES, UNITS, is_single
+from archcli.wings.drawing.picture.architecture.page.foot import UNITS, is_single
 from archcli.wings.drawing.picture.architecture.page.printed import number
 from archcli.wings.drawing.picture.architecture.page.sheet import kinds_title
 from archcli.wings.drawing.picture.architecture.page.strip import like_runs
@@ -110,6 +110,8 @@ def _model(anatomy: Anatomy, scale: BarScale, width: int, signs: Signs) -> Itera
     for strip in reversed(anatomy.strips):
         yield []
         yield [(strip.title.capitalize() if len(anatomy.strips) > 1 else "Layers", "bold")]
+        # those of a tower stand below its name
+        yield from ([(f"  {note}", "dim")] for note in strip.joins.notes if not anatomy.part)
         yield from _strip(strip, signs)
     if anatomy.kinds:
         yield from ([], [(kinds_title(len(anatomy.kinds)), "bold")])
@@ -125,7 +127,7 @@ def _model(anatomy: Anatomy, scale: BarScale, width: int, signs: Signs) -> Itera
     for part in anatomy.parts[:MOST_KINDS]:
         yield []
         yield from _part(part, scale, width, signs)
-    if anatomy.shares:
+    if anatomy.shares or anatomy.foot:
         yield []
         yield from _shares(anatomy, width, signs)
 
@@ -147,7 +149,8 @@ def _strip(strip: Strip, signs: Signs) -> Iterator[Line]:
     # of many runs the first and last 12 are shown
     lines = [*_run_lines(like_runs(strip.cells), signs)]
     room = max((len(name) for name, _ in lines), default=0)
-    yield from ([(f"{'':{room}}  {label}", "dim")] for label in reversed(strip.after))
+    ends = [f"{label}{', which feeds nothing' * (label in strip.joins.idle)}" for label in strip.after]
+    yield from ([(f"{'':{room}}  {label}", "dim")] for label in reversed(ends))
     more = len(lines) - MOST_RUNS
     shown = (
         [*lines[: MOST_RUNS // 2], ("", [(f"{signs.more} and {more} more runs", "dim")])]
@@ -299,8 +302,10 @@ def _shares(anatomy: Anatomy, width: int, signs: Signs) -> Iterator[Line]:
     unit, single = UNITS[anatomy.shown], is_single(anatomy)
     whole = sum(share.stored.value for share in anatomy.shares)
     part = sum(share.read.value for share in anatomy.shares)
-    yield [(TITLES[anatomy.shown], "bold")]
-    yield from ([(line, "dim")] for line in anatomy.foot)
+    yield [(anatomy.bars, "bold")]
+    yield from ([(row, "dim")] for line in anatomy.foot for row in _folded(line.split(" "), " ", width))
+    if not anatomy.shares:
+        return
     if not single:
         yield [(f"{written(part, unit)} ({written(part / whole, 'share')}) read for a token", "dim")]
     is_narrow = width < NARROW

@@ -173,7 +173,7 @@ SENTENCES = {
     "compare llama-3.1-8b deepseek-v3": (
         "deepseek-v3 beside llama-3.1-8b: 83.6 x the parameters, 4.68 x active, 0.536 x the cache a token"
     ),
-    "flops gpt2": "583 GFLOP for a forward of 2,048 tokens; 285 MFLOP a token",
+    "flops gpt2": "272 GFLOP for a forward of 1,024 tokens; 266 MFLOP a token",
     "show gpt2": "124M parameters in 12 layers",
     "explain llama-3.1-8b kvcache": (
         f"{2 * 32 * 8 * 128 * 131_072:,} elements = 2*batch_size*context*head_dim*n_kv_heads*n_layers"

@@ -28,7 +28,7 @@ Written = Annotated[
 def run(
     options: ExportOptions, *, overrides: Set = None, output: Written = None, as_json: Json = False
 ) -> None:
-    """Write an architecture in the words of others.
+    """Write an architecture as a config.json, or as a YAML.
 
     A config.json is found by asking its import backwards: it is the file that archcli reads as this model,
     setting for setting. Where no class of transformers has all of it, the nearest is named, with what it

@@ -13,8 +13,8 @@ from archcli.modules import Model
 from archcli.wings.shapes.export.search import ConfigSearch, WrittenConfig
 from archcli.wings.shapes.export.settings import Settings
 
-MOST_SEARCHED = 4
-"""So many families are searched, of those that begin nearest."""
+MOST_SEARCHED = 6
+"""So many families are searched, of those that begin nearest, those of most presets first."""
 MOST_LACKING = 4
 """So many settings that a class lacks are named."""
 
@@ -60,8 +60,8 @@ def _searches(wanted: Wanted, model_type: str | None) -> Iterator[ConfigSearch]:
     common = Counter(preset_types().values())
     others = [kind for kind in listing() if kind != known and has_class(kind)]
     searches = [search for kind in others for search in _of(kind, model, settings)]
-    ranked = sorted(searches, key=lambda search: (search.first_off(), -common[search.model_type]))
-    yield from ranked[:MOST_SEARCHED]
+    nearest = sorted(searches, key=lambda search: search.first_off())[:MOST_SEARCHED]
+    yield from sorted(nearest, key=lambda search: -common[search.model_type])
 
 
 def _of(model_type: str, model: Model, settings: Settings) -> Iterator[ConfigSearch]:

@@ -68,6 +68,7 @@ class ConfigSearch:
         """How much differs with the sizes of the model alone; no search is made."""
         sizes = self._sizes()
         moved = self._differing({**self.data, **sizes}) or self._differing(self.data)
+        self._tried.clear()
         return float("inf") if moved is None else sum(moved[1].values())
 
     def _begin(self) -> None:

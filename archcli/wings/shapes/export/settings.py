@@ -26,7 +26,7 @@ NO_ARCHITECTURE = {
 }
 """Fields of a model that say how it is called, stored or trained, and parts that stand beside it."""
 
-GROUPS = "groups."
+CONTEXT, GROUPS = "max_seq_len", "groups."
 SOME_TOKENS = 8
 LAYERS_WEIGH = 1000.0
 """The weight of a wrong number of layers: without the layers there is nothing to compare."""
@@ -67,6 +67,8 @@ class Settings:
     def differing(self, wanted: Settings) -> Leaves:
         """The share of layers in which a setting differs, by its path; 1 outside of layers."""
         shares: dict[str, float] = dict.fromkeys(unequal(self.outside, wanted.outside), 1.0)
+        if wanted.outside[CONTEXT] is None:  # a class has one, whatever its file says
+            shares.pop(CONTEXT, None)
         for path in {**self.stacks, **wanted.stacks}:
             ours, theirs = self.stacks.get(path, []), wanted.stacks.get(path, [])
             if len(ours) != len(theirs):
@@ -116,8 +118,8 @@ def _leaves(part: Spec, path: str, d_model: int = 0) -> Iterator[tuple[str, Any]
 
 
 def runs_alike(ours: Model, theirs: Model) -> bool:
-    """Whether two models state one architecture: the same operations, with the same constants."""
-    if (ours.max_seq_len, ours.d_model) != (theirs.max_seq_len, theirs.d_model):
+    """Whether a model is the architecture that another states: its operations, with its constants."""
+    if theirs.max_seq_len not in (None, ours.max_seq_len) or ours.d_model != theirs.d_model:
         return False
     passes = [forward_pass(model, seq_len=SOME_TOKENS).rows for model in (ours, theirs)]
     settings = [

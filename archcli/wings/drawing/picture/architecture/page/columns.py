@@ -113,10 +113,11 @@ def svg(anatomies: Sequence[Anatomy], differences: Sequence[Difference]) -> str:
     laid = laid_out(anatomies, anatomies[0])
     dot = any(column.distinct for column in laid.columns)
     shapes, end = laid.shapes(), laid.end
-    for column in (column for column in laid.columns if column.anatomy.shares):
+    for column in (it for it in laid.columns if it.anatomy.shares or it.anatomy.foot):
         # right under each column: a short one leaves no room empty
         low = max(laid.top + sum(strip.heights_at(column.anatomy.strips, laid.pitch)), column.packed.bottom)
-        scale = laid.width / most_stored(anatomies)
+        whole = most_stored(anatomies)
+        scale = laid.width / whole if concrete(whole) else 0.0
         bars, y = _bars_of(column.anatomy, column.x, low + SPACE, laid.width, scale)
         shapes.append(_of(column.anatomy, bars))
         end = max(end, y)

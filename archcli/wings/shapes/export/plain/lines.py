@@ -1,0 +1,295 @@
+"""The lines of a module's forward: what is read of its statements, with names, and equal lines as a loop."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from archcli.wings.shapes.export.plain.numbers import ATOM, code_of
+from archcli.wings.shapes.export.plain.scope import Scope
+from archcli.wings.shapes.export.plain.traced import Statement, Traced, arguments
+
+LONGEST, NESTED = 78, 60
+"""Characters of a line, and of an expression within another."""
+SEPARATE = frozenset({"q", "k", "v"})
+"""Names of tensors that have a line of their own."""
+TOKEN = re.compile("\x02(\\w+)\x03")
+DIMS = ("B", "T", "S")
+
+
+class Line(NamedTuple):
+    """A line of code and its comment."""
+
+    code: str
+    comment: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.code}  # {self.comment}" if self.comment else self.code
+
+
+def settle(scope: Scope, returns: list[Traced]) -> list[Traced]:
+    """Keep the statements that the results are computed from; returns the parameters that they read."""
+    needed = {id(x) for x in returns}
+    kept = []
+    for statement in reversed(scope.statements):
+        outs = [x for x in statement.outs if id(x) in needed]
+        if not outs:
+            continue
+        if statement.call is not None:
+            _settle_call(statement, outs)
+        kept.append(statement)
+        needed |= {id(x) for x in reads(statement)}
+    scope.statements, scope.returns, scope.settled = kept[::-1], returns, True
+    scope.used = [p for p in scope.params if id(p) in needed]
+    scope.wanted = needed
+    return scope.used
+
+
+def _settle_call(statement: Statement, outs: list[Traced]) -> None:
+    """Make a call's code of the parameters that its module reads and the results that are read of it."""
+    (name, inputs), child = statement.parts, statement.call
+    before = list(child.params)
+    params = settle(child, [x.source for x in outs])
+    sources = dict(zip(map(id, before), inputs, strict=True)) if inputs else {}
+    given = tuple(sources.get(id(p), p.source) for p in params)
+    name = f"self.{indexed(name)}" if name else function(child)
+    statement.parts = [f"{name}(", *arguments(given, {}), ")"]
+    statement.outs, statement.keys = outs, ("",) * len(outs)
+
+
+def reads(statement: Statement) -> list[Traced]:
+    """The tensors in a statement's code."""
+    return [part[0] for part in statement.parts if isinstance(part, tuple)]
+
+
+def indexed(path: str) -> str:
+    """A path of modules as code: layers.0.ffn is layers[0].ffn."""
+    return re.sub(r"\.(\d+)", r"[\1]", path)
+
+
+class Forward:
+    """The forward of a settled scope as lines: which statements stand in others, and each tensor's name."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.uses = Counter(id(x) for s in scope.statements for x in reads(s))
+        self.uses.update(id(x) for x in scope.returns)
+        self.inlined: set[int] = set()
+        self.names: dict[int, str] = {}
+        self._returned = Statement([part for part in arguments(tuple(scope.returns), {})])
+        self._sizes: dict[int, int] = {}
+        for statement in (*scope.statements, self._returned):
+            self._choose(statement)
+        self.rows = [s for s in scope.statements if id(s) not in self.inlined]
+        self._last = self._last_reads()
+
+    def _wanted(self, statement: Statement) -> list[Traced]:
+        return [x for x in statement.outs if id(x) in self.scope.wanted]
+
+    def _choose(self, statement: Statement) -> None:
+        """Choose which of the statements that this one reads stand within it."""
+        size = sum(len(_shown(part)) for part in statement.parts if isinstance(part, str))
+        size += sum(len(x.hint) or 1 for x in reads(statement))
+        hint = statement.outs[0].hint if statement.outs else ""
+        for x in reads(statement):
+            inner = x.statement
+            more = self._sizes.get(id(inner), LONGEST)
+            separate = x.hint in SEPARATE and x.hint != hint and inner.noted
+            fits = more <= (LONGEST if statement is self._returned else NESTED) and size + more <= LONGEST
+            numbered = inner.call is not None and "[" in inner.parts[0]
+            if inner.parts and self._only(inner) and fits and not separate and not numbered:
+                self.inlined.add(id(inner))
+                size += more - (len(x.hint) or 1)
+        self._sizes[id(statement)] = size
+
+    def _only(self, statement: Statement) -> bool:
+        """Whether one result of a statement is read, once."""
+        wanted = self._wanted(statement)
+        return len(wanted) == 1 and self.uses[id(wanted[0])] == 1
+
+    def _last_reads(self) -> dict[int, int]:
+        """The last line that reads each tensor, directly or within another statement."""
+        last: dict[int, int] = {}
+
+        def visit(statement: Statement, at: int) -> None:
+            for x in reads(statement):
+                last[id(x)] = max(last.get(id(x), -1), at)
+                if id(x.statement) in self.inlined:
+                    visit(x.statement, at)
+
+        for at, row in enumerate((*self.rows, self._returned)):
+            visit(row, at)
+        return last
+
+    def lines(self) -> list[Line]:
+        """The lines of the body, the last of which returns."""
+        held: dict[str, Traced] = {}
+        for p in self.scope.used:
+            self._name(p, held, -1)
+        lines = []
+        for at, row in enumerate(self.rows):
+            wanted, text = self._wanted(row), self._text(row)
+            for x in wanted:
+                self._name(x, held, at)
+            shown = row.outs if len(wanted) > 1 else wanted
+            key = row.keys[row.outs.index(wanted[0])] if len(wanted) == 1 and len(row.keys) > 1 else ""
+            left = ", ".join(self.names.get(id(x), "_") for x in shown)
+            shape = shape_of(wanted[0].shape) if row.noted else ""
+            lines.append(Line(f"{left} = {text}{key}", shape))
+        lines.append(Line(f"return {self._text(self._returned)}"))
+        return lines
+
+    def _name(self, x: Traced, held: dict[str, Traced], at: int) -> None:
+        base = x.hint if x.hint.isidentifier() and not keyword.iskeyword(x.hint) else "y"
+        name, number = base, 1
+        while name in held and self._last.get(id(held[name]), -1) > at:
+            number += 1
+            name = f"{base}_{number}"
+        if name in held and held[name].statement is x.statement:
+            name = f"{name}_{number + 1}"
+        held[name], self.names[id(x)] = x, name
+
+    def _text(self, statement: Statement) -> str:
+        return "".join(part if isinstance(part, str) else self._expression(*part) for part in statement.parts)
+
+    def _expression(self, x: Traced, rank: int) -> str:
+        statement = x.statement
+        if id(statement) not in self.inlined:
+            return self.names[id(x)]
+        text = self._text(statement)
+        if len(statement.keys) > 1:
+            return text + statement.keys[statement.outs.index(x)]
+        return f"({text})" if statement.rank < rank else text
+
+
+def _shown(text: str) -> str:
+    return TOKEN.sub(lambda found: "D_MODEL", text)
+
+
+def shape_of(shape: Sequence[Any]) -> str:
+    """A shape as a comment: [B, T, D_MODEL]."""
+    return f"[{', '.join(code_of(n) for n in shape)}]"
+
+
+def forward(scope: Scope, title: str = "forward") -> list[str]:
+    """The source of a scope's forward, or of a function of that name."""
+    made = Forward(scope)
+    lines = made.lines()
+    names = [made.names[id(p)] for p in scope.used]
+    for p, name in zip(scope.used, names, strict=True):
+        for axis, size in enumerate(p.shape):
+            if "\x02" in (text := code_of(size)) and text[1:-1] not in DIMS and _varies(text):
+                lines = [line._replace(code=line.code.replace(text, f"{name}.shape[{axis}]")) for line in lines]
+    first = [_sizes(scope, names, lines)] if _dims(lines) else []
+    shapes = ", ".join(f"{name} {shape_of(p.shape)}" for p, name in zip(scope.used, names, strict=True))
+    head = f"def {title}({', '.join(['self', *names] if title == 'forward' else names)}):"
+    body = [*first, *folded([str(line) for line in lines], layer_counts(scope))]
+    return [f"{head}  # {shapes}" if shapes else head, *(f"    {line}" for line in body)]
+
+
+def function(scope: Scope) -> str:
+    """The name of the function that runs an operation without weights; equal ones are one function."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(scope.what).__name__).lower()
+    lines = forward(scope, name)
+    key = tuple(line.partition("  # ")[0] for line in lines)
+    if key not in scope.functions:
+        number = 1 + sum(text[0].startswith(f"def {name}") for text, _ in scope.functions.values())
+        lines[0] = lines[0].replace(f"def {name}(", f"def {name}_{number}(") if number > 1 else lines[0]
+        scope.functions[key] = lines, scope.what
+    known, _ = scope.functions[key]
+    known[:] = [common(a, b) for a, b in zip(known, lines, strict=True)]
+    return known[0][4:].partition("(")[0]
+
+
+def common(line: str, twin: str) -> str:
+    """A line with its comment, in which sizes that differ from those of its twin are dots."""
+    code, sign, comment = line.partition("  # ")
+    sizes = zip(re.split(r"([\[\], ]+)", comment), re.split(r"([\[\], ]+)", twin.partition("  # ")[2]), strict=False)
+    return code + sign + "".join(a if a == b else "…" for a, b in sizes)
+
+
+def layer_counts(scope: Scope) -> Counter[str]:
+    """How many modules each list of the scope's has."""
+    return Counter(name.rpartition(".")[0] for name in scope.parts)
+
+
+def _varies(text: str) -> bool:
+    return any(name in DIMS for name in TOKEN.findall(text))
+
+
+def _dims(lines: list[Line]) -> list[str]:
+    """The sizes of a pass that the lines name."""
+    known = {name for line in lines for name in TOKEN.findall(line.code)}
+    return [dim for dim in DIMS if dim in known]
+
+
+def _sizes(scope: Scope, names: list[str], lines: list[Line]) -> str:
+    """The line that reads batch and length off the parameters."""
+    wanted, places = _dims(lines), {}
+    for p, name in zip(scope.used, names, strict=True):
+        for axis, size in enumerate(p.shape):
+            places.setdefault(code_of(size)[1:-1], (name, axis))
+    missing = [dim for dim in wanted if dim not in places]
+    if missing:
+        raise ValueError(f"{scope.path} is given no tensor with the size {missing[0]}")
+    if wanted == ["B", "T"] and [places[dim][1] for dim in wanted] == [0, 1] and places["B"][0] == places["T"][0]:
+        return f"B, T = {places['B'][0]}.shape[:2]"
+    values = ", ".join(f"{places[dim][0]}.shape[{places[dim][1]}]" for dim in wanted)
+    return f"{', '.join(wanted)} = {values}"
+
+
+NUMBER = re.compile(r"self\.(\w+)\[(\d+)\]")
+MOST = 12
+"""The longest pattern of layers that is looked for."""
+
+
+def folded(lines: list[str], counts: Counter[str]) -> list[str]:
+    """The lines, with those that repeat for one layer after another as a loop."""
+    result, at = [], 0
+    while at < len(lines):
+        period, times = max(((p, _times(lines, at, p)) for p in range(1, MOST)), key=lambda it: it[0] * (it[1] - 1))
+        if times > 1:
+            result += _loop(lines[at : at + period], times, counts)
+            at += period * times
+        else:
+            result.append(lines[at])
+            at += 1
+    return result
+
+
+def _times(lines: list[str], at: int, period: int) -> int:
+    """How often the `period` lines repeat, each time with numbers of layers that are larger by as many."""
+    first = lines[at : at + period]
+    numbers = [int(n) for line in first for _, n in NUMBER.findall(line)]
+    if not numbers or len(first) < period:
+        return 0
+    step, times = max(numbers) - min(numbers) + 1, 1
+    while [_moved(line, step * times) for line in first] == lines[at + period * times : at + period * (times + 1)]:
+        times += 1
+    return times
+
+
+def _moved(line: str, by: int) -> str:
+    return NUMBER.sub(lambda found: f"self.{found[1]}[{int(found[2]) + by}]", line)
+
+
+def _loop(lines: list[str], times: int, counts: Counter[str]) -> list[str]:
+    numbers = [int(n) for line in lines for _, n in NUMBER.findall(line)]
+    (start, stop), of = (min(numbers), max(numbers) + 1), NUMBER.search(lines[0])[1]  # type: ignore[index]
+    step = stop - start
+    if len(lines) == 1:
+        bounds = f"{start or ''}:{'' if start + times == counts[of] else start + times}"
+        part = f"self.{of}" if bounds == ":" else f"self.{of}[{bounds}]"
+        return [f"for layer in {part}:", f"    {NUMBER.sub('layer', lines[0])}"]
+    named = [NUMBER.sub(lambda m: f"self.{m[1]}[{_place(int(m[2]) - start)}]", line) for line in lines]
+    return [f"for i in range({start}, {start + step * times}, {step}):", *(f"    {line}" for line in named)]
+
+
+def _place(offset: int) -> str:
+    return f"i + {offset}" if offset else "i"
+
+
+__all__ = ["ATOM", "Forward", "forward", "settle"]

@@ -1,0 +1,112 @@
+"""Numbers that carry their code: D_MODEL is the int 4096, and N_HEADS * HEAD_DIM is 4096 as well."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+TURN = 2 * math.pi
+SUM, PRODUCT, SIGN, POWER, ATOM = range(5)
+"""How tightly code binds, from a sum to a name or a call."""
+
+
+class Coded:
+    """A number with the code that computes it. `factors` are the numbers whose product it is."""
+
+    code: str
+    rank: int
+    factors: tuple[Any, ...]
+
+
+class Whole(int, Coded):
+    """A whole number with its code."""
+
+
+class Real(float, Coded):
+    """A real number with its code."""
+
+
+def coded(number: float, code: str, rank: int = ATOM, factors: tuple[Any, ...] = ()) -> Any:
+    """The number with its code."""
+    kind: Any = Whole if isinstance(number, int) else Real
+    result = kind(number)
+    result.code, result.rank, result.factors = code, rank, factors or (result,)
+    return result
+
+
+def code_of(number: Any, rank: int = SUM) -> str:
+    """The code of a number, in brackets where it binds less tightly than `rank`."""
+    if number == TURN:
+        return "2 * torch.pi" if rank <= PRODUCT else "(2 * torch.pi)"
+    if not isinstance(number, Coded):
+        return f"({number!r})" if number < 0 and rank > SIGN else repr(number)
+    return f"({number.code})" if number.rank < rank else number.code
+
+
+def plain(number: Any) -> Any:
+    """The number without its code."""
+    return int(number) if isinstance(number, int) else float(number)
+
+
+NEUTRAL = {"+": 0, "-": 0, "*": 1, "/": 1, "//": 1, "**": 1}
+"""The right operand that changes nothing."""
+
+
+def combined(a: Any, b: Any, sign: str, compute: Callable[[Any, Any], Any], rank: int) -> Any:
+    """The result of an operator on two numbers, with its code."""
+    if not isinstance(a, int | float) or not isinstance(b, int | float):
+        return NotImplemented
+    if plain(b) == NEUTRAL.get(sign):
+        return a
+    if sign in "+*" and plain(a) == NEUTRAL[sign]:
+        return b
+    if sign == "//" and (rest := without(a, b)) is not None:
+        return rest
+    number = compute(plain(a), plain(b))
+    # the right operand of - and // binds more tightly; both of a power do
+    left, right = (rank + 1, SIGN) if sign == "**" else (rank, rank if sign == "+" else rank + 1)
+    code = f"{code_of(a, left)} {sign} {code_of(b, right)}"
+    factors = tuple(f for n in (a, b) for f in getattr(n, "factors", (n,))) if sign == "*" else ()
+    return coded(number, code, rank, factors)
+
+
+def without(a: Any, b: Any) -> Any:
+    """a / b where b is one of the factors of a, or a itself; else None."""
+    factors = list(getattr(a, "factors", (a,)))
+    for factor in getattr(b, "factors", (b,)):
+        same = [f for f in factors if code_of(f) == code_of(factor)]
+        if not same:
+            return None
+        factors = [f for f in factors if f is not same[0]]
+    result: Any = 1
+    for factor in factors:
+        result = result * factor
+    return result
+
+
+def _negated(a: Any) -> Any:
+    return coded(-plain(a), f"-{code_of(a, SIGN)}", SIGN)
+
+
+OPERATORS = {
+    "add": ("+", operator.add, SUM),
+    "sub": ("-", operator.sub, SUM),
+    "mul": ("*", operator.mul, PRODUCT),
+    "truediv": ("/", operator.truediv, PRODUCT),
+    "floordiv": ("//", operator.floordiv, PRODUCT),
+    "mod": ("%", operator.mod, PRODUCT),
+    "pow": ("**", operator.pow, POWER),
+}
+
+
+def _define(name: str, sign: str, compute: Callable[[Any, Any], Any], rank: int) -> None:
+    for kind in (Whole, Real):
+        setattr(kind, f"__{name}__", lambda a, b: combined(a, b, sign, compute, rank))
+        setattr(kind, f"__r{name}__", lambda b, a: combined(a, b, sign, compute, rank))
+        kind.__neg__ = _negated  # type: ignore[method-assign,assignment]
+
+
+for _name, _how in OPERATORS.items():
+    _define(_name, *_how)

@@ -1,0 +1,107 @@
+"""What holds the weights of an operation: one of torch's modules, or a class that runs it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.errors import ArchError
+from archcli.graph import Op
+from archcli.wings.serving.launches.dtypes import NAMED
+from archcli.wings.serving.launches.tensor import ShapeTensor
+from archcli.wings.shapes.export.plain.numbers import code_of
+from archcli.wings.shapes.export.plain.scope import Scope
+from archcli.wings.shapes.export.plain.traced import Traced, Writer, arguments
+
+FLOAT = NAMED["bfloat16"]
+
+
+def ran(op: Op, torch: Any, weights: dict[str, Any], inputs: list[Any]) -> Any:
+    """What the op's `run` returns on these tensors. Raises ArchError where it asks for their values."""
+    try:
+        out = op.run_fused(torch, weights, *inputs)
+    except (NotImplementedError, AttributeError, TypeError, ValueError, IndexError) as problem:
+        raise unwritten(op, str(problem).splitlines()[0]) from problem
+    return tuple(out) if isinstance(out, tuple | list) else out
+
+
+def ran_on_shapes(op: Op, inputs: list[Traced]) -> ShapeTensor:
+    """The result of one of torch's modules: a tensor of the op's shape."""
+    return ShapeTensor(tuple(op.shape(*[x.shape for x in inputs])), FLOAT)
+
+
+def unwritten(op: Op, why: str) -> ArchError:
+    """The error for an operation that has no code."""
+    what = f"the operation {type(op).__name__} ({op.name}) cannot be written as plain torch yet: {why}"
+    return ArchError(what, "archcli build makes a torch module of it")
+
+
+class Made:
+    """Code that makes one of torch's modules; `requires_grad_` leaves it as it is."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+    def requires_grad_(self, *_: Any) -> Made:
+        """The same: only training asks."""
+        return self
+
+
+class Modules:
+    """torch.nn, of which an op's `leaf` takes a module: the code that makes it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "TokenBatchNorm":
+            return lambda *_, **__: None
+        name = "Linear" if name == "ZeroLinear" else name
+
+        def make(*args: Any, **options: Any) -> Made:
+            return Made(f"nn.{name}({''.join(arguments(args, options))})")
+
+        return make
+
+
+def part_of(op: Op, inputs: list[Traced], scope: Scope, *, trained: bool) -> Any:
+    """What holds the op's weights: code that makes one of torch's modules, or a scope that runs the op."""
+    shapes, n = [x.shape for x in inputs], scope.n_experts
+    if n is not None and op.grouped:
+        weight = op.weights(*shapes)["weight"]
+        sizes = ", ".join(code_of(size) for size in (n, weight[1], weight[0]))
+        return f"ExpertLinear({sizes}{', bias=True' if 'bias' in op.weights(*shapes) else ''})"
+    made = None if n is not None else op.leaf(Modules(), *shapes)
+    if made is not None:
+        return made.code
+    return op_scope(op, inputs, scope)
+
+
+def op_scope(op: Op, inputs: list[Traced], parent: Scope) -> Scope:
+    """A scope whose forward is the op's `run` on parameters of its own; within experts on those of each."""
+    scope, n = Scope(op, f"{parent.path}.{op.name}".lstrip("."), None, parent.functions), parent.n_experts
+    params = [scope.param(x, x.value, x.hint if i or x.hint == "index" else "x") for i, x in enumerate(inputs)]
+    shapes, weights = [x.shape for x in inputs], {}
+    if n is not None:
+        scope.routed = scope.param(parent.routed, parent.routed.value, "expert_of")  # type: ignore[union-attr]
+    for kind, sizes in (("nn.Parameter", op.weights(*shapes)), ("buffer", op.buffers(*shapes))):
+        for name, size in sizes.items():
+            stack = size if n is None else (n, *size)
+            scope.weights[name] = made_weight(kind, op, name, stack)
+            dtype = NAMED["int64"] if name in op.whole_buffers else FLOAT
+            of = scope.recorded([f"self.{name}"], ShapeTensor(tuple(stack), dtype))
+            weights[name] = of if n is None else of[scope.routed]
+    out = ran(op, Writer(scope), weights, params)
+    scope.runs = isinstance(out, tuple)
+    scope.results = list(out) if scope.runs else [out]
+    return scope
+
+
+def made_weight(kind: str, op: Op, name: str, size: tuple[Any, ...]) -> str:
+    """The code that makes a parameter or buffer as the op starts it."""
+    start, sizes = op.initial(name), ", ".join(code_of(n) for n in size)
+    if name in op.whole_buffers:
+        value = f"torch.zeros({sizes}, dtype=torch.long)"
+    elif start is None:
+        value = f"0.02 * torch.randn({sizes})"
+    else:
+        value = {0.0: f"torch.zeros({sizes})", 1.0: f"torch.ones({sizes})"}.get(
+            start, f"torch.full(({sizes},), {start})"
+        )
+    return f"{kind}({value})"

@@ -1,0 +1,79 @@
+"""A scope: the statements of one call of a module, its parts and its results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.wings.serving.launches.tensor import ShapeTensor
+from archcli.wings.shapes.export.plain.numbers import ATOM
+from archcli.wings.shapes.export.plain.traced import Described, Statement, Traced, arguments, bare, target
+
+
+class Scope:
+    """One call of a module, or of an operation with weights: what it is given, does and returns.
+
+    parts: the modules in it, by name: the code that makes one of torch's, or a scope.
+    weights: its own parameters and buffers, by name: the code that makes them.
+    """
+
+    def __init__(
+        self, what: Any, path: str = "", n_experts: Any = None, functions: dict[Any, Any] | None = None
+    ) -> None:
+        self.functions = {} if functions is None else functions
+        self.what, self.path, self.n_experts = what, path, n_experts
+        self.params: list[Traced] = []
+        self.used: list[Traced] = []
+        self.statements: list[Statement] = []
+        self.parts: dict[str, Any] = {}
+        self.weights: dict[str, str] = {}
+        self.returns: list[Traced] = []
+        self.results: list[Traced] = []
+        self.routed: Traced | None = None
+        self.runs = self.settled = False
+        self.lines: list[str] = []
+        self.wanted: set[int] = set()
+
+    def param(self, source: Any, value: ShapeTensor, hint: str) -> Traced:
+        """The tensor that stands for an argument in this scope."""
+        known = next((p for p in self.params if p.source is source and source is not None), None)
+        if known is None:
+            known = Traced(self, Statement([]), value, hint)
+            known.source, known.weight = source, getattr(source, "weight", "")
+            self.params.append(known)
+        return known
+
+    def recorded(self, parts: list[Any], value: Any, rank: int = ATOM) -> Any:
+        """Write a statement down: what torch returns of it, a tensor or several."""
+        if isinstance(value, ShapeTensor):
+            return self._written(parts, rank, ("",), (value,))[0]
+        if isinstance(value, tuple | list) and value and isinstance(value[0], ShapeTensor):
+            fields = getattr(value, "_fields", None)
+            keys = tuple(f".{f}" for f in fields) if fields else tuple(f"[{i}]" for i in range(len(value)))
+            outs = self._written(parts, rank, keys, tuple(value))
+            return type(value)(*outs) if fields else outs
+        return value if isinstance(value, int | float | bool) else Described(parts, value)
+
+    def _written(
+        self, parts: list[Any], rank: int, keys: tuple[str, ...], values: Any
+    ) -> tuple[Traced, ...]:
+        # a method's result is another form of its tensor
+        kept = parts[0][0].hint if isinstance(parts[0], tuple) and str(parts[1])[0] in ".[" else ""
+        statement = Statement(parts, rank, keys)
+        self.statements.append(statement)
+        names = target()
+        names = names if len(names) == len(values) else (kept,) * len(values)
+        return tuple([Traced(self, statement, v, name) for v, name in zip(values, names, strict=True)])
+
+    def method(self, x: Traced, name: str, run: Any, *args: Any, **options: Any) -> Any:
+        """A method of a tensor is called."""
+        value = run(*bare(args), **{key: bare(item) for key, item in options.items()})
+        if value is x.value:
+            value = ShapeTensor(x.value.shape, x.value.dtype)
+        return self.recorded([(x, ATOM), f".{name}(", *arguments(args, options), ")"], value)
+
+    def function(self, path: str, run: Any, *args: Any, **options: Any) -> Any:
+        """A function of torch is called."""
+        value = run(*bare(args), **{key: bare(item) for key, item in options.items()})
+        if isinstance(value, ShapeTensor) and any(value is bare(x) for x in args):
+            value = ShapeTensor(value.shape, value.dtype)
+        return self.recorded([f"{path}(", *arguments(args, options), ")"], value)

@@ -6,7 +6,7 @@ from typing import Any
 
 from archcli.arith import label
 from archcli.errors import ArchError
-from archcli.graph import Tensor, tree_map
+from archcli.graph import Tensor
 from archcli.modules import Model, substitute
 from archcli.modules.spec.base import settings
 from archcli.modules.spec.request import InputSpec, Request
@@ -31,11 +31,19 @@ def torch_file(model: Model) -> str:
     has no code.
     """
     named, constants = with_names(model)
-    scope = traced(named, "forward", {})
-    if model.mtp_depth:
-        trained = traced(named, "train", {})
-        scope.parts |= {name: part for name, part in trained.parts.items() if name not in scope.parts}
-    return source(model, scope, constants)
+    with logged(Unlogged()), without_grad():
+        scope = traced(named, "forward")
+        if model.mtp_depth:
+            trained = traced(named, "train")
+            scope.parts |= {name: part for name, part in trained.parts.items() if name not in scope.parts}
+        return source(model, scope, constants)
+
+
+class Unlogged(Log):
+    """A log of a pass whose kernels nobody asks for."""
+
+    def run(self, *_: Any) -> None:
+        """Nothing is noted."""
 
 
 def with_names(model: Model) -> tuple[Model, dict[str, tuple[str, Any]]]:
@@ -59,21 +67,20 @@ def with_names(model: Model) -> tuple[Model, dict[str, tuple[str, Any]]]:
     return substitute(model, values), constants
 
 
-def traced(model: Model, phase: Any, known: dict[str, Scope]) -> Scope:
+def traced(model: Model, phase: Any) -> Scope:
     """The scope of the model's forward."""
     request = Request(phase)
     for field, number, letter in SIZES:
         # past its checks, which make plain numbers of them
         object.__setattr__(request, field, coded(number, f"\x02{letter}\x03"))
     scope = Scope(model)
-    tape = CodeTape(scope, {})
+    tape = CodeTape(scope, {}, {})
     inputs: dict[str, Any] = {
         name: scope.param(None, ShapeTensor(tuple(read.shape), _dtype(read)), name)
         for name, read in model.reads(request).items()
     }
-    with logged(Log()), without_grad():
-        tensors = tree_map(lambda x: Tensor(tape, x), type(next(iter(inputs.values()))), inputs)
-        out, _ = model.adapted.forward(**tensors, past=0, cache=None)
+    tensors = {name: Tensor(tape, x) for name, x in inputs.items()}
+    out, _ = model.adapted.forward(**tensors, past=0, cache=None)
     scope.results = [x.value for x in (out if isinstance(out, tuple) else (out,))]
     if phase == "forward":
         settle(scope, scope.results)

@@ -52,12 +52,15 @@ def _settle_call(statement: Statement, outs: list[Traced]) -> None:
     """Make a call's code of the parameters that its module reads and the results that are read of it."""
     (name, inputs), child = statement.parts, statement.call
     before = list(child.params)
-    params = settle(child, [x.source for x in outs])
+    if not name:
+        # a function is written once, with all that it returns
+        outs = statement.outs
+    params = child.used if not name else settle(child, [x.source for x in outs])
     sources = dict(zip(map(id, before), inputs, strict=True)) if inputs else {}
     given = tuple(sources.get(id(p), p.source) for p in params)
     name = f"self.{indexed(name)}" if name else function(child)
     statement.parts = [f"{name}(", *arguments(given, {}), ")"]
-    statement.outs, statement.keys = outs, ("",) * len(outs)
+    statement.outs, statement.keys = outs, tuple(f"[{i}]" for i in range(len(outs))) if outs[1:] else ("",)
 
 
 def reads(statement: Statement) -> list[Traced]:
@@ -135,7 +138,7 @@ class Forward:
             for x in wanted:
                 self._name(x, held, at)
             shown = row.outs if len(wanted) > 1 else wanted
-            key = row.keys[row.outs.index(wanted[0])] if len(wanted) == 1 and len(row.keys) > 1 else ""
+            key = row.keys[place(wanted[0])] if len(wanted) == 1 and len(row.keys) > 1 else ""
             left = ", ".join(self.names.get(id(x), "_") for x in shown)
             shape = shape_of(wanted[0].shape) if row.noted else ""
             lines.append(Line(f"{left} = {text}{key}", shape))
@@ -161,8 +164,13 @@ class Forward:
             return self.names[id(x)]
         text = self._text(statement)
         if len(statement.keys) > 1:
-            return text + statement.keys[statement.outs.index(x)]
+            return text + statement.keys[place(x)]
         return f"({text})" if statement.rank < rank else text
+
+
+def place(x: Traced) -> int:
+    """Which result of its statement a tensor is."""
+    return next(i for i, out in enumerate(x.statement.outs) if out is x)
 
 
 def _shown(text: str) -> str:
@@ -278,7 +286,7 @@ def _moved(line: str, by: int) -> str:
 
 def _loop(lines: list[str], times: int, counts: Counter[str]) -> list[str]:
     numbers = [int(n) for line in lines for _, n in NUMBER.findall(line)]
-    (start, stop), of = (min(numbers), max(numbers) + 1), NUMBER.search(lines[0])[1]  # type: ignore[index]
+    (start, stop), of = (min(numbers), max(numbers) + 1), next(iter(NUMBER.findall(" ".join(lines))))[0]
     step = stop - start
     if len(lines) == 1:
         bounds = f"{start or ''}:{'' if start + times == counts[of] else start + times}"

@@ -76,10 +76,10 @@ def without(a: Any, b: Any) -> Any:
     """a / b where b is one of the factors of a, or a itself; else None."""
     factors = list(getattr(a, "factors", (a,)))
     for factor in getattr(b, "factors", (b,)):
-        same = [f for f in factors if code_of(f) == code_of(factor)]
-        if not same:
+        at = next((i for i, f in enumerate(factors) if code_of(f) == code_of(factor)), None)
+        if at is None:
             return None
-        factors = [f for f in factors if f is not same[0]]
+        factors.pop(at)
     result: Any = 1
     for factor in factors:
         result = result * factor

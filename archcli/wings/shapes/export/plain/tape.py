@@ -8,8 +8,9 @@ from typing import Any
 
 from archcli.errors import ArchError
 from archcli.graph import Op, Tensor, tree_map
+from archcli.graph.count_tape import settings_of
 from archcli.wings.serving.launches.tensor import ShapeTensor
-from archcli.wings.shapes.export.plain.lines import Forward, settle
+from archcli.wings.shapes.export.plain.lines import Forward, settle, shape_of
 from archcli.wings.shapes.export.plain.parts import FLOAT, part_of, ran, ran_on_shapes, unwritten
 from archcli.wings.shapes.export.plain.scope import Scope
 from archcli.wings.shapes.export.plain.traced import Statement, Traced, Writer, arguments
@@ -34,8 +35,8 @@ def hint_of(name: str) -> str:
 class CodeTape:
     """Writes each operation into the scope of its module, and each module into a scope of its own."""
 
-    def __init__(self, scope: Scope, first: dict[str, Scope], lent: Scope | None = None) -> None:
-        self.scope, self.first, self.lent = scope, first, lent
+    def __init__(self, scope: Scope, first: dict[str, Scope], runs: Any, lent: Scope | None = None) -> None:
+        self.scope, self.first, self.runs, self.lent = scope, first, runs, lent
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Write the op as what its `run` calls, or as the call of a module that holds its weights."""
@@ -54,6 +55,16 @@ class CodeTape:
 
     def _run(self, op: Op, inputs: list[Traced]) -> Any:
         """What an op without weights returns: of a long one by a function of its own."""
+        key = type(op), repr(settings_of(op)), tuple([(shape_of(x.shape), x.value.dtype) for x in inputs])
+        if key not in self.runs:
+            self.runs[key] = self._function(op, inputs)
+        function = self.runs[key]
+        if function is None:
+            return ran(op, Writer(self.scope), {}, inputs)
+        return entered(self.scope, function, "", inputs, tuple(function.results), "")
+
+    def _function(self, op: Op, inputs: list[Traced]) -> Scope | None:
+        """The function that runs the op; None where it is short."""
         function = Scope(op, functions=self.scope.functions)
         names = [*signature(op.run).parameters][2:]
         names += [x.hint for x in inputs[len(names) - 1 :]]
@@ -61,9 +72,8 @@ class CodeTape:
         out = ran(op, Writer(function), {}, params)
         function.runs, function.results = isinstance(out, tuple), list(out) if isinstance(out, tuple) else [out]
         settle(function, function.results)
-        if len(Forward(function).lines()) <= SHORT or any(x is p for x in function.results for p in params):
-            return ran(op, Writer(self.scope), {}, inputs)
-        return entered(self.scope, function, "", inputs, tuple(function.results), "")
+        passes = any(x is p for x in function.results for p in params)
+        return None if passes or len(Forward(function).lines()) <= SHORT else function
 
     def _noted(self, x: Traced, shape: Any, hint: str, inputs: list[Traced]) -> None:
         """Give what an operation returns its shape in the names of the model, and a name."""
@@ -116,7 +126,7 @@ class CodeTape:
         child = Scope(module, f"{self.scope.path}.{name}".lstrip("."), experts and experts.n_experts, self.scope.functions)
         lent = self.first.get(key) if key else None
         lent = self.lent.parts[name] if lent is None and self.lent is not None else lent
-        tape = CodeTape(child, self.first, lent)
+        tape = CodeTape(child, self.first, self.runs, lent)
         given = [x.value for x in tensors_in(args)]
         first = given[0] if given else None
 

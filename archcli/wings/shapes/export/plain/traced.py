@@ -15,7 +15,7 @@ from typing import Any
 from archcli.wings.serving.launches.dtypes import DType
 from archcli.wings.serving.launches.functions.torch_like import TORCH, TorchLike
 from archcli.wings.serving.launches.tensor import ShapeTensor
-from archcli.wings.shapes.export.plain.numbers import ATOM, POWER, PRODUCT, SIGN, SUM, Coded, code_of
+from archcli.wings.shapes.export.plain.numbers import ATOM, NEUTRAL, POWER, PRODUCT, SIGN, SUM, Coded, code_of
 
 NUMBERS = (int, float)
 COMPARE = -1
@@ -115,6 +115,8 @@ def _define(name: str, sign: str, rank: int) -> None:
     left, right = (rank + 1, rank + (sign not in "+*")) if rank in (COMPARE, POWER) else (rank, rank + 1)
 
     def operate(a: Any, b: Any) -> Any:
+        if not isinstance(b, Traced) and NEUTRAL.get(sign) == b and a.is_floating_point():
+            return a
         return a.scope.recorded(
             [*code(a, left), f" {sign} ", *code(b, right)], getattr(a.value, f"__{name}__")(bare(b)), rank
         )
@@ -182,6 +184,8 @@ class Writer:
             return Described([path], value)
         if name == "tensor":
             return lambda number, **_: number
+        if name == "dropout":
+            return lambda x, *_, **__: x
         return partial(self.scope.function, path, value) if callable(value) else value
 
 
@@ -212,8 +216,14 @@ def target() -> tuple[str, ...]:
     frame: Any = sys._getframe()
     while frame.f_globals["__name__"].startswith(__package__ or "archcli"):
         frame = frame.f_back
-    where = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    where = _positions(frame.f_code)[frame.f_lasti // 2]
     return _targets(frame.f_globals["__name__"]).get(where, ())
+
+
+@cache
+def _positions(code: Any) -> list[Any]:
+    """The place in the source of each instruction."""
+    return list(code.co_positions())
 
 
 @cache

@@ -171,7 +171,7 @@ def base_name(scope: Scope) -> str:
         return "EncoderLayer" if "encoder" in scope.path.split(".") else "DecoderLayer"
     activation = what.value_of("activation")
     if name == "GLU":
-        return {"silu": "SwiGLU", "gelu": "GeGLU", "gelu_tanh": "GeGLU"}.get(str(activation), "GLU")
+        return {"SiLU": "SwiGLU", "GELU": "GeGLU"}.get(type(activation).__name__, "GLU")
     return name
 
 

@@ -8,16 +8,17 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from archcli.wings.shapes.export.plain.loops import Loop
 from archcli.wings.shapes.export.plain.numbers import ATOM, code_of
 from archcli.wings.shapes.export.plain.scope import Scope
-from archcli.wings.shapes.export.plain.traced import Statement, Traced, arguments
+from archcli.wings.shapes.export.plain.traced import Statement, Traced, arguments, reads
 
 LONGEST, NESTED = 78, 60
 """Characters of a line, and of an expression within another."""
 SEPARATE = frozenset({"q", "k", "v"})
 """Names of tensors that have a line of their own."""
 TOKEN = re.compile("\x02(\\w+)\x03")
-DIMS = ("B", "T", "S")
+DIMS = ("B", "T", "S", "Q")
 
 
 class Line(NamedTuple):
@@ -34,14 +35,18 @@ def settle(scope: Scope, returns: list[Traced]) -> list[Traced]:
     """Keep the statements that the results are computed from; returns the parameters that they read."""
     needed = {id(x) for x in returns}
     kept = []
-    for statement in reversed(scope.statements):
-        outs = [x for x in statement.outs if id(x) in needed]
+    for statement in reversed(scope.every or scope.statements):
+        every = statement.every if isinstance(statement, Loop) else statement.outs
+        outs = [x for x in every if id(x) in needed]
         if not outs:
             continue
-        if statement.call is not None:
+        if isinstance(statement, Loop):
+            settle_loop(statement, outs)
+        elif statement.call is not None:
             _settle_call(statement, outs)
         kept.append(statement)
         needed |= {id(x) for x in reads(statement)}
+    scope.every = scope.every or scope.statements
     scope.statements, scope.returns, scope.settled = kept[::-1], returns, True
     scope.used = [p for p in scope.params if id(p) in needed]
     scope.wanted = needed
@@ -63,9 +68,26 @@ def _settle_call(statement: Statement, outs: list[Traced]) -> None:
     statement.outs, statement.keys = outs, tuple(f"[{i}]" for i in range(len(outs))) if outs[1:] else ("",)
 
 
-def reads(statement: Statement) -> list[Traced]:
-    """The tensors in a statement's code."""
-    return [part[0] for part in statement.parts if isinstance(part, tuple)]
+def settle_loop(loop: Loop, outs: list[Traced]) -> None:
+    """Keep what a loop's results need of its body, and of what it carries."""
+    body, wanted = loop.call, list({id(x.source): x.source for x in outs}.values())
+    while True:
+        read = {id(p.source) for p in settle(body, wanted)}
+        loop.kept = [(x, y) for x, y in loop.carried if id(x) in read]
+        missing = [y for _, y in loop.kept if all(y is not z for z in wanted)]
+        if not missing:
+            break
+        wanted += missing
+    loop.used = [(sequence, item) for sequence, item in loop.items if id(item) in read]
+    inside = {id(x) for _, x in loop.used}
+    outer = [p.source for p in body.used if id(p.source) not in inside]
+    loop.outs = outs
+    loop.parts = [(x, ATOM) for x in (*(sequence for sequence, _ in loop.used), *outer)]
+    for init, out in loop.kept:
+        if all(x.every or x.source is not out for x in outs):
+            Traced(loop.scope, loop, out.value).source = out
+    for x in loop.outs:
+        x.hint = x.hint or next((init.hint for init, out in loop.kept if out is x.source), "") or "state"
 
 
 def indexed(path: str) -> str:
@@ -102,7 +124,10 @@ class Forward:
             more = self._sizes.get(id(inner), LONGEST)
             separate = x.hint in SEPARATE and x.hint != hint and inner.noted
             fits = more <= (LONGEST if statement is self._returned else NESTED) and size + more <= LONGEST
-            numbered = inner.call is not None and "[" in inner.parts[0]
+            # a layer has a line of its own, and what a loop reads at each step is computed before it
+            numbered = inner.call is not None and "[" in str(inner.parts[0])
+            numbered |= isinstance(statement, Loop) and all(x is not sequence for sequence, _ in statement.used)
+            numbered |= isinstance(inner, Loop)
             if inner.parts and self._only(inner) and fits and not separate and not numbered:
                 self.inlined.add(id(inner))
                 size += more - (len(x.hint) or 1)
@@ -134,6 +159,9 @@ class Forward:
             self._name(p, held, -1)
         lines = []
         for at, row in enumerate(self.rows):
+            if isinstance(row, Loop):
+                lines += self._loop(row, held, at)
+                continue
             wanted, text = self._wanted(row), self._text(row)
             for x in wanted:
                 self._name(x, held, at)
@@ -144,6 +172,31 @@ class Forward:
             lines.append(Line(f"{left} = {text}{key}", shape))
         lines.append(Line(f"return {self._text(self._returned)}"))
         return lines
+
+    def _loop(self, loop: Loop, held: dict[str, Traced], at: int) -> list[Line]:
+        """The lines of a loop that calls its body."""
+        body, lists = loop.call, [x for x in loop.outs if x.every]
+        for x in lists:
+            self._name(x, held, at)
+        lines = [Line(f"{self.names[id(x)]} = []") for x in lists]
+        named = {}
+        for init, out in loop.kept:
+            final = next(x for x in loop.outs if x.source is out and not x.every)
+            before = self._expression(init, ATOM)
+            self._name(final, held, at)
+            named[id(init)] = named[id(out)] = self.names[id(final)]
+            lines += [Line(f"{named[id(out)]} = {before}")] if before != named[id(out)] else []
+        taken = {name for name, x in held.items() if self._last.get(id(x), -1) >= at}
+        taken |= {*named.values(), *(self.names[id(x)] for x in lists)}
+        for x in (*(item for _, item in loop.used), *body.returns):
+            named.setdefault(id(x), _fresh(x.hint or "y", taken))
+        given = [named.get(id(p.source)) or self._expression(p.source, ATOM) for p in body.used]
+        sequences = [self._expression(sequence, ATOM) for sequence, _ in loop.used]
+        over = f"zip({', '.join(sequences)})" if sequences[1:] else sequences[0]
+        results, call = ", ".join(named[id(x)] for x in body.returns), function(body, "_step")
+        lines.append(Line(f"for {', '.join(named[id(item)] for _, item in loop.used)} in {over}:"))
+        lines.append(Line(f"    {results} = {call}({', '.join(given)})"))
+        return [*lines, *(Line(f"    {self.names[id(x)]}.append({named[id(x.source)]})") for x in lists)]
 
     def _name(self, x: Traced, held: dict[str, Traced], at: int) -> None:
         base = x.hint if x.hint.isidentifier() and not keyword.iskeyword(x.hint) else "y"
@@ -173,6 +226,14 @@ def place(x: Traced) -> int:
     return next(i for i, out in enumerate(x.statement.outs) if out is x)
 
 
+def _fresh(base: str, taken: set[str]) -> str:
+    """A name that is not taken, and is from now on."""
+    names = (base, *(f"{base}_{i}" for i in range(2, 99)))
+    name = next(name for name in names if name not in taken)
+    taken.add(name)
+    return name
+
+
 def _shown(text: str) -> str:
     return TOKEN.sub(lambda found: "D_MODEL", text)
 
@@ -198,13 +259,13 @@ def forward(scope: Scope, title: str = "forward") -> list[str]:
     return [f"{head}  # {shapes}" if shapes else head, *(f"    {line}" for line in body)]
 
 
-def function(scope: Scope) -> str:
+def function(scope: Scope, end: str = "") -> str:
     """The name of the function that runs an operation without weights; equal ones are one function."""
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(scope.what).__name__).lower()
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(scope.what).__name__).lower() + end
     lines = forward(scope, name)
     key = tuple(line.partition("  # ")[0] for line in lines)
     if key not in scope.functions:
-        number = 1 + sum(text[0].startswith(f"def {name}") for text, _ in scope.functions.values())
+        number = 1 + sum(re.match(rf"def {name}(_\\d+)?\(", text[0]) is not None for text, _ in scope.functions.values())
         lines[0] = lines[0].replace(f"def {name}(", f"def {name}_{number}(") if number > 1 else lines[0]
         scope.functions[key] = lines, scope.what
     known, _ = scope.functions[key]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from archcli.wings.serving.launches.tensor import ShapeTensor
+from archcli.wings.shapes.export.plain.loops import Pieces, varies
 from archcli.wings.shapes.export.plain.numbers import ATOM
 from archcli.wings.shapes.export.plain.traced import Described, Statement, Traced, arguments, bare, target
 
@@ -30,6 +31,8 @@ class Scope:
         self.results: list[Traced] = []
         self.routed: Traced | None = None
         self.runs = self.settled = False
+        self.loop: Any = None
+        self.every: list[Statement] = []
         self.lines: list[str] = []
         self.wanted: set[int] = set()
 
@@ -66,6 +69,8 @@ class Scope:
 
     def method(self, x: Traced, name: str, run: Any, *args: Any, **options: Any) -> Any:
         """A method of a tensor is called."""
+        if (pieces := pieces_of(x, name, *args, **options)) is not None:
+            return pieces
         value = run(*bare(args), **{key: bare(item) for key, item in options.items()})
         if value is x.value:
             value = ShapeTensor(x.value.shape, x.value.dtype)
@@ -74,6 +79,28 @@ class Scope:
     def function(self, path: str, run: Any, *args: Any, **options: Any) -> Any:
         """A function of torch is called."""
         value = run(*bare(args), **{key: bare(item) for key, item in options.items()})
+        if path in {"torch.cat", "torch.stack"} and (whole := getattr(args[0][0], "collected", None)) is not None:
+            value = joined(whole, value, *args[1:], **options)
+            args = (whole, *args[1:])
         if isinstance(value, ShapeTensor) and any(value is bare(x) for x in args):
             value = ShapeTensor(value.shape, value.dtype)
         return self.recorded([f"{path}(", *arguments(args, options), ")"], value)
+
+
+def pieces_of(x: Traced, name: str, *args: Any, dim: int = 0, **_: Any) -> Pieces | None:
+    """The pieces that a tensor is split into, where their number is that of a pass."""
+    if name == "split" and isinstance(args[0], int):
+        axis = (args[1] if len(args) > 1 else dim) % len(x.shape)
+        return Pieces(x, name, (args[0], axis), axis, args[0]) if varies(x.shape[axis]) else None
+    if name == "unbind":
+        axis = (args[0] if args else dim) % len(x.shape)
+        return Pieces(x, name, (axis,), axis, None) if varies(x.shape[axis]) else None
+    return None
+
+
+def joined(whole: Traced, value: ShapeTensor, dim: int = 0) -> ShapeTensor:
+    """What the pieces of all steps of a loop are together."""
+    size = whole.statement.items[0]
+    sequence, shape = size[0], list(value.shape)
+    shape[dim] = sequence.axis_size
+    return ShapeTensor(tuple(shape), value.dtype)

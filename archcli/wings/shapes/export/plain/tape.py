@@ -13,7 +13,7 @@ from archcli.wings.serving.launches.tensor import ShapeTensor
 from archcli.wings.shapes.export.plain.lines import Forward, settle, shape_of
 from archcli.wings.shapes.export.plain.parts import FLOAT, part_of, ran, ran_on_shapes, unwritten
 from archcli.wings.shapes.export.plain.scope import Scope
-from archcli.wings.shapes.export.plain.traced import Statement, Traced, Writer, arguments
+from archcli.wings.shapes.export.plain.traced import Statement, Traced, Writer, arguments, target
 
 SHORT = 2
 """Lines of an operation that stand among those of its module."""
@@ -49,8 +49,10 @@ class CodeTape:
         else:
             out = self._called(op, inputs, trained=trained)
         many, promised = isinstance(out, tuple), op.shape(*shapes)
-        for x, shape in zip(out, promised, strict=True) if many else ((out, promised),):
-            self._noted(x, shape, x.hint if many else hint_of(op.name), inputs)
+        names = target()
+        for i, (x, shape) in enumerate(zip(out, promised, strict=True) if many else ((out, promised),)):
+            named = names[i] if many and len(names) == len(out) else x.hint
+            self._noted(x, shape, named if many else hint_of(op.name), inputs)
         return tree_map(lambda x: Tensor(self, x), Traced, out)
 
     def _run(self, op: Op, inputs: list[Traced]) -> Any:

@@ -18,6 +18,7 @@ from archcli.wings.serving.launches.tensor import ShapeTensor
 from archcli.wings.shapes.export.plain.numbers import ATOM, NEUTRAL, POWER, PRODUCT, SIGN, SUM, Coded, code_of
 
 NUMBERS = (int, float)
+Run = Callable[..., Any]
 COMPARE = -1
 """How tightly a comparison or a bitwise operator binds: it is always put in brackets."""
 SIGNS = {
@@ -41,6 +42,11 @@ class Statement:
         self.outs: list[Traced] = []
         self.call: Any = None
         self.noted = False
+
+
+def reads(statement: Statement) -> list[Traced]:
+    """The tensors in a statement's code."""
+    return [part[0] for part in statement.parts if isinstance(part, tuple)]
 
 
 class Described:
@@ -73,7 +79,10 @@ class Traced:
     def __init__(self, scope: Any, statement: Statement, value: ShapeTensor, hint: str = "") -> None:
         self.scope, self.statement, self.value, self.hint = scope, statement, value, hint
         self.source: Any = None
-        self.weight = ""
+        self.weight, self.every = "", False
+        self.collected: Any = None
+        self.axis_size: Any = None
+        self.number: Any = None
         statement.outs.append(self)
 
     @property
@@ -146,7 +155,7 @@ def bare(value: Any) -> Any:
 def code(value: Any, rank: int = COMPARE) -> list[Any]:
     """The code of an argument, as parts of a statement."""
     if isinstance(value, Traced):
-        return [(value, rank)]
+        return [(value, rank)] if value.number is None or rank == COMPARE else code(value.number, rank)
     if isinstance(value, Described):
         return value.parts
     if isinstance(value, tuple | list):
@@ -183,10 +192,16 @@ class Writer:
         if isinstance(value, DType) or name.endswith("_format"):
             return Described([path], value)
         if name == "tensor":
-            return lambda number, **_: number
+            return partial(self._tensor, value)
         if name == "dropout":
             return lambda x, *_, **__: x
         return partial(self.scope.function, path, value) if callable(value) else value
+
+    def _tensor(self, run: Run, number: Any, **options: Any) -> Any:
+        """A tensor of a number: the number itself, where an operator takes it."""
+        x = self.scope.function("torch.tensor", run, number, **options)
+        x.number = number if isinstance(number, NUMBERS) else None
+        return x
 
 
 USUAL: dict[str, tuple[Any, ...]] = {
@@ -214,7 +229,7 @@ def _is_usual(name: str, value: Any) -> bool:
 def target() -> tuple[str, ...]:
     """The names that the line of an operation's `run` gives to what it computes now."""
     frame: Any = sys._getframe()
-    while frame.f_globals["__name__"].startswith(__package__ or "archcli"):
+    while frame.f_globals["__name__"].startswith((__package__ or "archcli", "archcli.graph")):
         frame = frame.f_back
     where = _positions(frame.f_code)[frame.f_lasti // 2]
     return _targets(frame.f_globals["__name__"]).get(where, ())
@@ -245,5 +260,3 @@ def _assign(name: ast.expr, value: ast.expr, known: dict[Any, tuple[str, ...]]) 
         where = value.lineno, value.end_lineno, value.col_offset, value.end_col_offset
         known[where] = tuple(item.id for item in names if isinstance(item, ast.Name))
 
-
-Run = Callable[..., Any]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -68,7 +69,7 @@ class Classes:
             for codes in zip(*tokens, strict=True):
                 if len(set(codes)) > 1 and codes not in known.numbers:
                     taken = set(known.numbers.values())
-                    field = self.fields[codes[0]]
+                    field = self.fields.get(codes[0], "layer")
                     names = (field, *(f"{field}_{i}" for i in range(2, 9)))
                     known.numbers[codes] = next(name for name in names if name not in taken)
             for name, part in known.scopes[0].parts.items():
@@ -141,21 +142,38 @@ def repeated(items: list[str]) -> str:
             pieces.append(items[at])
             at += 1
             continue
-        of = items[at : at + period]
-        if period == 1:
-            pieces.append(f"*({of[0]} for _ in range({times}))")
-        else:
-            pieces.append(f"*(layer for _ in range({times}) for layer in ({', '.join(of)}))")
+        pieces.append(_comprehension(items[at : at + period], times))
         at += period * times
     alone = len(pieces) == 1 and pieces[0].startswith("*(")
     return pieces[0][2:-1] if alone else f"[{', '.join(pieces)}]"
 
 
+def _comprehension(of: list[str], times: int) -> str:
+    """Code that makes a pattern of modules several times."""
+    period, first = len(of), LAYER.search(of[0])
+    bounds, name = f"{times}", "_"
+    if first:
+        start, name = int(first[1]), "i"
+        end, step = start + period * times, f", {period}" if period > 1 else ""
+        bounds = f"{start}, {end}{step}" if start or step else f"{end}"
+        of = [LAYER.sub(lambda m: f"i + {int(m[1]) - start}" if int(m[1]) > start else "i", item) for item in of]
+    if period == 1:
+        return f"*({of[0]} for {name} in range({bounds}))"
+    return f"*(layer for {name} in range({bounds}) for layer in ({', '.join(of)}))"
+
+
+LAYER = re.compile("\x02l(\\d+)\x03")
+
+
 def _times(items: list[str], at: int, period: int) -> int:
-    times = 1
-    while items[at : at + period] == items[at + period * times : at + period * (times + 1)]:
+    times, of = 1, items[at : at + period]
+    while [_later(item, period * times) for item in of] == items[at + period * times : at + period * (times + 1)]:
         times += 1
     return times if at + period <= len(items) else 0
+
+
+def _later(item: str, by: int) -> str:
+    return LAYER.sub(lambda m: f"\x02l{int(m[1]) + by}\x03", item)
 
 
 def base_name(scope: Scope) -> str:

@@ -14,7 +14,7 @@ from archcli.wings.serving.launches.dtypes import NAMED
 from archcli.wings.serving.launches.log import Log, logged, without_grad
 from archcli.wings.serving.launches.tensor import ShapeTensor
 from archcli.wings.shapes.export.plain.classes import Classes, first_line
-from archcli.wings.shapes.export.plain.lines import TOKEN, settle
+from archcli.wings.shapes.export.plain.lines import TOKEN, forward, settle
 from archcli.wings.shapes.export.plain.numbers import coded
 from archcli.wings.shapes.export.plain.parts import FLOAT
 from archcli.wings.shapes.export.plain.scope import Scope
@@ -52,6 +52,8 @@ def with_names(model: Model) -> tuple[Model, dict[str, tuple[str, Any]]]:
     tokens: dict[tuple[str, Any], str] = {}
     for path, value in settings(model):
         if isinstance(value, bool) or not isinstance(value, int | float) or value in (0, 1, -1):
+            continue
+        if path.endswith("n_layers"):
             continue
         field = path.rpartition(".")[2]
         token = tokens.setdefault((field, value), f"c{len(tokens)}")
@@ -110,6 +112,7 @@ EXPERTS = '''class ExpertLinear(nn.Module):
 def source(model: Model, scope: Scope, constants: dict[str, tuple[str, Any]]) -> str:
     """The whole file: constants, then classes, parts before the modules that hold them."""
     classes = Classes({token: path.rpartition(".")[2] for token, (path, _) in constants.items()})
+    alike(scope)
     classes.add(scope)
     classes.fill()
     texts = [classes.source(known) for known in classes.by_text.values()]
@@ -123,7 +126,19 @@ def source(model: Model, scope: Scope, constants: dict[str, tuple[str, Any]]) ->
     imports = ["import torch"] + ["import torch.nn.functional as F"] * ("F." in body) + ["from torch import nn"]
     doc = f'"""{model.name} in plain PyTorch: Model()(tokens) gives its logits. No cache, no dropout."""'
     text = "\n".join([doc, "", *imports, "", *lines, "", "", body])
-    return TOKEN.sub(lambda m: names.get(m[1], m[1]), text)
+    return TOKEN.sub(lambda m: names.get(m[1], m[1].removeprefix("l")), text)
+
+
+def alike(scope: Scope) -> None:
+    """Raise ArchError where modules that share weights compute different things."""
+    for statement in scope.statements:
+        child = statement.call
+        if child is None or not child.path:
+            continue
+        if child.lent is not None and forward(child) != forward(child.lent):
+            what = f"{child.path} computes other things with the weights of {child.lent.path}"
+            raise ArchError(f"{what}: it cannot be written as plain torch yet")
+        alike(child)
 
 
 def written(lines: list[str], what: Any) -> str:

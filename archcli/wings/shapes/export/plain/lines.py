@@ -176,14 +176,15 @@ class Forward:
     def _loop(self, loop: Loop, held: dict[str, Traced], at: int) -> list[Line]:
         """The lines of a loop that calls its body."""
         body, lists = loop.call, [x for x in loop.outs if x.every]
+        # the loop's first line reads its inputs after these names are given
         for x in lists:
-            self._name(x, held, at)
+            self._name(x, held, at - 1)
         lines = [Line(f"{self.names[id(x)]} = []") for x in lists]
         named = {}
         for init, out in loop.kept:
             final = next(x for x in loop.outs if x.source is out and not x.every)
             before = self._expression(init, ATOM)
-            self._name(final, held, at)
+            self._name(final, held, at - 1)
             named[id(init)] = named[id(out)] = self.names[id(final)]
             lines += [Line(f"{named[id(out)]} = {before}")] if before != named[id(out)] else []
         taken = {name for name, x in held.items() if self._last.get(id(x), -1) >= at}
@@ -200,13 +201,14 @@ class Forward:
 
     def _name(self, x: Traced, held: dict[str, Traced], at: int) -> None:
         base = x.hint if x.hint.isidentifier() and not keyword.iskeyword(x.hint) else "y"
-        name, number = base, 1
-        while name in held and self._last.get(id(held[name]), -1) > at:
-            number += 1
-            name = f"{base}_{number}"
-        if name in held and held[name].statement is x.statement:
-            name = f"{name}_{number + 1}"
+        names = (base, *(f"{base}_{i}" for i in range(2, 99)))
+        name = next(name for name in names if name not in held or self._free(held[name], x, at))
         held[name], self.names[id(x)] = x, name
+
+    def _free(self, holder: Traced, x: Traced, at: int) -> bool:
+        """Whether the name of a tensor is free for another one, which is made at a line."""
+        together = holder.statement is x.statement and bool(x.statement.parts)
+        return self._last.get(id(holder), -1) <= at and not together
 
     def _text(self, statement: Statement) -> str:
         return "".join(part if isinstance(part, str) else self._expression(*part) for part in statement.parts)
@@ -321,7 +323,8 @@ def folded(lines: list[str], counts: Counter[str]) -> list[str]:
     while at < len(lines):
         period, times = max(((p, _times(lines, at, p)) for p in range(1, MOST)), key=lambda it: it[0] * (it[1] - 1))
         if times > 1:
-            result += _loop(lines[at : at + period], times, counts)
+            of = lines[at : at + period]
+            result += _loop(of, times, counts, twins=of == lines[at + period : at + 2 * period])
             at += period * times
         else:
             result.append(lines[at])
@@ -335,17 +338,22 @@ def _times(lines: list[str], at: int, period: int) -> int:
     numbers = [int(n) for line in first for _, n in NUMBER.findall(line)]
     if not numbers or len(first) < period:
         return 0
-    step, times = max(numbers) - min(numbers) + 1, 1
-    while [_moved(line, step * times) for line in first] == lines[at + period * times : at + period * (times + 1)]:
-        times += 1
-    return times
+    for step in (max(numbers) - min(numbers) + 1, 0):
+        times = 1
+        while [_moved(x, step * times) for x in first] == lines[at + period * times : at + period * (times + 1)]:
+            times += 1
+        if times > 1:
+            return times
+    return 1
 
 
 def _moved(line: str, by: int) -> str:
     return NUMBER.sub(lambda found: f"self.{found[1]}[{int(found[2]) + by}]", line)
 
 
-def _loop(lines: list[str], times: int, counts: Counter[str]) -> list[str]:
+def _loop(lines: list[str], times: int, counts: Counter[str], *, twins: bool) -> list[str]:
+    if twins:
+        return [f"for _ in range({times}):", *(f"    {line}" for line in lines)]
     numbers = [int(n) for line in lines for _, n in NUMBER.findall(line)]
     (start, stop), of = (min(numbers), max(numbers) + 1), next(iter(NUMBER.findall(" ".join(lines))))[0]
     step = stop - start

@@ -108,6 +108,7 @@ class Pieces:
     def _twice(self, scope: Any, sequence: Traced, piece: ShapeTensor) -> Iterator[Traced]:
         # those that are zipped follow each other without a statement of the body
         joins = scope.loop is not None and scope.loop.start == len(scope.statements) - 1
+        joins = joins and all(self.x is not item for _, item in scope.loop.items)
         loop, leads = scope.loop if joins else Loop(scope), not joins
         above, scope.loop = scope.loop, loop
         loop.start = len(scope.statements)

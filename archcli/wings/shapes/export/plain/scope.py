@@ -32,6 +32,8 @@ class Scope:
         self.routed: Traced | None = None
         self.runs = self.settled = False
         self.loop: Any = None
+        self.lent: Scope | None = None
+        self.calls: dict[Any, Any] = {}
         self.every: list[Statement] = []
         self.lines: list[str] = []
         self.wanted: set[int] = set()
@@ -60,7 +62,7 @@ class Scope:
         self, parts: list[Any], rank: int, keys: tuple[str, ...], values: Any
     ) -> tuple[Traced, ...]:
         # a method's result is another form of its tensor
-        kept = parts[0][0].hint if isinstance(parts[0], tuple) and str(parts[1])[0] in ".[" else ""
+        kept = parts[0][0].hint if isinstance(parts[0], tuple) and str(parts[1])[0] in ".[" and not str(parts[1]).startswith(".new_") else ""
         statement = Statement(parts, rank, keys)
         self.statements.append(statement)
         names = target()

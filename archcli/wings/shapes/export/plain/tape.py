@@ -9,8 +9,10 @@ from typing import Any
 from archcli.errors import ArchError
 from archcli.graph import Op, Tensor, tree_map
 from archcli.graph.count_tape import settings_of
+from archcli.modules.spec.context import Context
 from archcli.wings.serving.launches.tensor import ShapeTensor
 from archcli.wings.shapes.export.plain.lines import Forward, settle, shape_of
+from archcli.wings.shapes.export.plain.numbers import coded
 from archcli.wings.shapes.export.plain.parts import FLOAT, part_of, ran, ran_on_shapes, unwritten
 from archcli.wings.shapes.export.plain.scope import Scope
 from archcli.wings.shapes.export.plain.traced import Statement, Traced, Writer, arguments, target
@@ -63,7 +65,11 @@ class CodeTape:
         function = self.runs[key]
         if function is None:
             return ran(op, Writer(self.scope), {}, inputs)
-        return entered(self.scope, function, "", inputs, tuple(function.results), "")
+        # equal tables of layers that alternate are computed once
+        known = self.scope.calls.setdefault((id(function), *map(id, inputs)), [])
+        if not known:
+            known.append(entered(self.scope, function, "", inputs, tuple(function.results), ""))
+        return known[0]
 
     def _function(self, op: Op, inputs: list[Traced]) -> Scope | None:
         """The function that runs the op; None where it is short."""
@@ -126,8 +132,12 @@ class CodeTape:
         """Write the child's forward into a scope of its own."""
         experts, key = options.get("experts"), options.get("shares")
         child = Scope(module, f"{self.scope.path}.{name}".lstrip("."), experts and experts.n_experts, self.scope.functions)
-        lent = self.first.get(key) if key else None
-        lent = self.lent.parts[name] if lent is None and self.lent is not None else lent
+        shared = self.first.get(key) if key else None
+        child.lent = lent = self.lent.parts[name] if shared is None and self.lent is not None else shared
+        number = name.removeprefix("layers.")
+        if number.isdigit():
+            layer = coded(int(number), f"\x02l{number}\x03")
+            args = tuple([arg._replace(layer=layer) if isinstance(arg, Context) else arg for arg in args])
         tape = CodeTape(child, self.first, self.runs, lent)
         given = [x.value for x in tensors_in(args)]
         first = given[0] if given else None
@@ -141,12 +151,14 @@ class CodeTape:
         out = module.forward(*tree_map(inside, Tensor, args))
         if key:
             self.first.setdefault(key, child)
-        place = name if lent is None else lent.path.removeprefix(self.scope.path).lstrip(".")
+        place = name if shared is None else shared.path.removeprefix(self.scope.path).lstrip(".")
         if lent is None:
             self.scope.parts[name] = child
-        elif not lent.path.startswith(self.scope.path):
+        elif shared is not None and not shared.path.startswith(self.scope.path):
             raise ArchError("layers that share a part of themselves cannot be written as plain torch yet")
         child.results = list({id(x.value): x.value for x in tensors_in(out)}.values())
+        if number.isdigit() and child.results:
+            child.results[0].hint = "x"
         outs = entered(self.scope, child, place, None, tuple(child.results), self.scope.path)
         outside = {id(x): y for x, y in zip(child.results, outs, strict=True)}
         return tree_map(lambda x: Tensor(self, outside[id(x.value)]), Tensor, out)

@@ -19,6 +19,7 @@ from archcli.wings.shapes.export.plain.numbers import coded
 from archcli.wings.shapes.export.plain.parts import FLOAT
 from archcli.wings.shapes.export.plain.scope import Scope
 from archcli.wings.shapes.export.plain.tape import CodeTape
+from archcli.wings.shapes.export.plain.wrap import wrapped
 
 SIZES = (("batch_size", 1009, "B"), ("seq_len", 1_048_583, "T"), ("source_len", 524_287, "S"))
 """Sizes of the pass that is traced, above all windows."""
@@ -126,7 +127,8 @@ def source(model: Model, scope: Scope, constants: dict[str, tuple[str, Any]]) ->
     imports = ["import torch"] + ["import torch.nn.functional as F"] * ("F." in body) + ["from torch import nn"]
     doc = f'"""{model.name} in plain PyTorch: Model()(tokens) gives its logits. No cache, no dropout."""'
     text = "\n".join([doc, "", *imports, "", *lines, "", "", body])
-    return TOKEN.sub(lambda m: names.get(m[1], m[1].removeprefix("l")), text)
+    text = TOKEN.sub(lambda m: names.get(m[1], m[1].removeprefix("l")), text)
+    return "\n".join([short for line in text.split("\n") for short in wrapped(line)])
 
 
 def alike(scope: Scope) -> None:

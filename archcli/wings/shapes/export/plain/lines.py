@@ -56,12 +56,11 @@ def settle(scope: Scope, returns: list[Traced]) -> list[Traced]:
 def _settle_call(statement: Statement, outs: list[Traced]) -> None:
     """Make a call's code of the parameters that its module reads and the results that are read of it."""
     (name, inputs), child = statement.parts, statement.call
-    before = list(child.params)
     if not name:
         # a function is written once, with all that it returns
         outs = statement.outs
     params = child.used if not name else settle(child, [x.source for x in outs])
-    sources = dict(zip(map(id, before), inputs, strict=True)) if inputs else {}
+    sources = dict(zip(map(id, child.order), inputs, strict=True)) if inputs else {}
     given = tuple(sources.get(id(p), p.source) for p in params)
     name = f"self.{indexed(name)}" if name else function(child)
     statement.parts = [f"{name}(", *arguments(given, {}), ")"]

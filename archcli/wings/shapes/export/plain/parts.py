@@ -80,6 +80,7 @@ def op_scope(op: Op, inputs: list[Traced], parent: Scope) -> Scope:
     shapes, weights = [x.shape for x in inputs], {}
     if n is not None:
         scope.routed = scope.param(parent.routed, parent.routed.value, "expert_of")  # type: ignore[union-attr]
+    scope.order = [*params, *([scope.routed] if scope.routed else [])]
     for kind, sizes in (("nn.Parameter", op.weights(*shapes)), ("buffer", op.buffers(*shapes))):
         for name, size in sizes.items():
             stack = size if n is None else (n, *size)

@@ -24,6 +24,7 @@ class Scope:
         self.what, self.path, self.n_experts = what, path, n_experts
         self.params: list[Traced] = []
         self.used: list[Traced] = []
+        self.order: list[Traced] = []
         self.statements: list[Statement] = []
         self.parts: dict[str, Any] = {}
         self.weights: dict[str, str] = {}

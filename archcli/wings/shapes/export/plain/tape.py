@@ -77,6 +77,7 @@ class CodeTape:
         names = [*signature(op.run).parameters][2:]
         names += [x.hint for x in inputs[len(names) - 1 :]]
         params = [function.param(x, x.value, name) for x, name in zip(inputs, names, strict=False)]
+        function.order = params
         out = ran(op, Writer(function), {}, params)
         function.runs, function.results = isinstance(out, tuple), list(out) if isinstance(out, tuple) else [out]
         settle(function, function.results)

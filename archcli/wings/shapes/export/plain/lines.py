@@ -102,6 +102,8 @@ class Forward:
         self.uses = Counter(id(x) for s in scope.statements for x in reads(s))
         self.uses.update(id(x) for x in scope.returns)
         self.inlined: set[int] = set()
+        # a local variable would hide the function
+        self.called = {str(s.parts[0])[:-1] for s in scope.statements if s.call is not None}
         self.names: dict[int, str] = {}
         self._returned = Statement([part for part in arguments(tuple(scope.returns), {})])
         self._sizes: dict[int, int] = {}
@@ -200,7 +202,7 @@ class Forward:
 
     def _name(self, x: Traced, held: dict[str, Traced], at: int) -> None:
         base = x.hint if x.hint.isidentifier() and not keyword.iskeyword(x.hint) else "y"
-        names = (base, *(f"{base}_{i}" for i in range(2, 99)))
+        names = (name for name in (base, *(f"{base}_{i}" for i in range(2, 99))) if name not in self.called)
         name = next(name for name in names if name not in held or self._free(held[name], x, at))
         held[name], self.names[id(x)] = x, name
 
@@ -266,7 +268,7 @@ def function(scope: Scope, end: str = "") -> str:
     lines = forward(scope, name)
     key = tuple(line.partition("  # ")[0] for line in lines)
     if key not in scope.functions:
-        number = 1 + sum(re.match(rf"def {name}(_\\d+)?\(", text[0]) is not None for text, _ in scope.functions.values())
+        number = 1 + sum(re.match(rf"def {name}(_\d+)?\(", text[0]) is not None for text, _ in scope.functions.values())
         lines[0] = lines[0].replace(f"def {name}(", f"def {name}_{number}(") if number > 1 else lines[0]
         scope.functions[key] = lines, scope.what
     known, _ = scope.functions[key]

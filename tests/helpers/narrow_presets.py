@@ -7,8 +7,10 @@ from short_presets import shortened
 FACTOR = 16
 WORDS = 160
 WHOLE = frozenset(
-    """n_layers n_heads n_kv_heads n_experts top_k window chunk max_seq_len original_max_seq_len kernel n_groups
-    source_len stride period depth n_buckets max_distance""".split()
+    {"n_layers", "n_experts", "top_k", "window", "chunk", "max_seq_len", "original_max_seq_len"}
+)
+PLACES = frozenset(
+    {"kernel", "n_groups", "source_len", "stride", "period", "depth", "n_buckets", "max_distance"}
 )
 """Fields that are no widths."""
 
@@ -20,6 +22,11 @@ def narrowed(name):
         field = path.rpartition(".")[2]
         if field == "vocab_size" and value:
             changes[path] = min(value, WORDS)
-        elif type(value) is int and field not in WHOLE and "heads" not in field and value % (2 * FACTOR) == 0 < value:
+        elif (
+            type(value) is int
+            and field not in WHOLE
+            and "heads" not in field
+            and value % (2 * FACTOR) == 0 < value
+        ):
             changes[path] = value // FACTOR
     return substitute(model, changes)

@@ -18,12 +18,48 @@ from archcli.wings.running.runtime.model.random_data import random_input
 from archcli.wings.shapes.export.plain.file import torch_file
 from narrow_presets import narrowed
 
-KINDS = """llama-3.1-8b qwen3-0.6b gpt2 gemma-2-2b gemma-3-1b gemma-3n-e2b gemma-4-e2b opt-125m bloom-560m mpt-7b
-    gpt-j-6b command-r7b mistral-7b-v0.1 olmo-2-1b bitnet-b1.58-2b-4t mixtral-8x7b qwen3-30b-a3b gpt-oss-20b
-    llama-4-scout deepseek-v2-lite deepseek-v3 youtu-llm-2b bert-base-uncased albert-base-v2 modernbert-base
-    longformer-base-4096 t5-small bart-large whisper-small mamba-130m mamba2-2.7b rwkv-4-169m retnet-6.7b
-    recurrentgemma-2b xlstm-7b jamba-1.5-mini falcon-h1-0.5b lfm2-350m qwen3-next-80b-a3b
-    kimi-linear-48b-a3b""".split()
+KINDS = (
+    "llama-3.1-8b",
+    "qwen3-0.6b",
+    "gpt2",
+    "gemma-2-2b",
+    "gemma-3-1b",
+    "gemma-3n-e2b",
+    "gemma-4-e2b",
+    "opt-125m",
+    "bloom-560m",
+    "mpt-7b",
+    "gpt-j-6b",
+    "command-r7b",
+    "mistral-7b-v0.1",
+    "olmo-2-1b",
+    "bitnet-b1.58-2b-4t",
+    "mixtral-8x7b",
+    "qwen3-30b-a3b",
+    "gpt-oss-20b",
+    "llama-4-scout",
+    "deepseek-v2-lite",
+    "deepseek-v3",
+    "youtu-llm-2b",
+    "bert-base-uncased",
+    "albert-base-v2",
+    "modernbert-base",
+    "longformer-base-4096",
+    "t5-small",
+    "bart-large",
+    "whisper-small",
+    "mamba-130m",
+    "mamba2-2.7b",
+    "rwkv-4-169m",
+    "retnet-6.7b",
+    "recurrentgemma-2b",
+    "xlstm-7b",
+    "jamba-1.5-mini",
+    "falcon-h1-0.5b",
+    "lfm2-350m",
+    "qwen3-next-80b-a3b",
+    "kimi-linear-48b-a3b",
+)
 """Presets of all kinds: dense decoders, mixtures, MLA, encoders, encoder-decoders, recurrences, hybrids."""
 FULL = {"llama-3.1-8b": 8_030_261_248, "gpt2": 124_439_808, "mixtral-8x7b": 46_702_792_704}
 """Parameters that the papers or the weights' owners state."""

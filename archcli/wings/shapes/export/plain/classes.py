@@ -91,7 +91,9 @@ class Classes:
         scope = known.scopes[0]
         arguments = [*known.numbers.values(), *(name for name in known.parts)]
         tokens = {codes[0]: name for codes, name in known.numbers.items()}
-        kept = {tokens[t] for line in scope.lines for t in TOKEN.findall(line.partition("#")[0]) if t in tokens}
+        kept = {
+            tokens[t] for line in scope.lines for t in TOKEN.findall(line.partition("#")[0]) if t in tokens
+        }
         head = f"def __init__({', '.join(['self', *arguments])}):"
         init = ["super().__init__()", *(f"self.{name} = {name}" for name in tokens.values() if name in kept)]
         init += [argued(line, tokens) for line in self._parts(known, scope)]
@@ -110,7 +112,7 @@ class Classes:
                 yield f"self.{name} = {text}"
         lists: dict[str, list[str]] = {}
         for name, part in scope.parts.items():
-            stem, _, last = name.rpartition(".")
+            stem = name.rpartition(".")[0]
             if stem:
                 lists.setdefault(stem, []).append(self.made(part))
             else:
@@ -156,7 +158,9 @@ def _comprehension(of: list[str], times: int) -> str:
         start, name = int(first[1]), "i"
         end, step = start + period * times, f", {period}" if period > 1 else ""
         bounds = f"{start}, {end}{step}" if start or step else f"{end}"
-        of = [LAYER.sub(lambda m: f"i + {int(m[1]) - start}" if int(m[1]) > start else "i", item) for item in of]
+        of = [
+            LAYER.sub(lambda m: f"i + {int(m[1]) - start}" if int(m[1]) > start else "i", item) for item in of
+        ]
     if period == 1:
         return f"*({of[0]} for {name} in range({bounds}))"
     return f"*(layer for {name} in range({bounds}) for layer in ({', '.join(of)}))"
@@ -167,7 +171,9 @@ LAYER = re.compile("\x02l(\\d+)\x03")
 
 def _times(items: list[str], at: int, period: int) -> int:
     times, of = 1, items[at : at + period]
-    while [_later(item, period * times) for item in of] == items[at + period * times : at + period * (times + 1)]:
+    while [_later(item, period * times) for item in of] == items[
+        at + period * times : at + period * (times + 1)
+    ]:
         times += 1
     return times if at + period <= len(items) else 0
 

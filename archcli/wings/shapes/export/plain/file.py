@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.arith import label
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules import Model, substitute
@@ -49,7 +48,8 @@ class Unlogged(Log):
 
 def with_names(model: Model) -> tuple[Model, dict[str, tuple[str, Any]]]:
     """The model with numbers that carry their names, and (path, value) of each name."""
-    values, constants = {}, {}
+    values: dict[str, Any] = {}
+    constants: dict[str, tuple[str, Any]] = {}
     tokens: dict[tuple[str, Any], str] = {}
     for path, value in settings(model):
         if isinstance(value, bool) or not isinstance(value, int | float) or value in (0, 1, -1):
@@ -120,11 +120,15 @@ def source(model: Model, scope: Scope, constants: dict[str, tuple[str, Any]]) ->
     functions = [written(lines, what) for lines, what in [*scope.functions.values()][::-1]]
     texts = [*functions, *texts]
     texts = [EXPERTS, *texts] if any("ExpertLinear(" in text for text in texts) else texts
-    used = sorted({t for text in texts for t in TOKEN.findall(text) if t in constants}, key=lambda t: int(t[1:]))
+    used = sorted(
+        {t for text in texts for t in TOKEN.findall(text) if t in constants}, key=lambda t: int(t[1:])
+    )
     names = constant_names({token: constants[token] for token in used})
     lines = [f"{names[token]} = {constants[token][1]!r}" for token in used]
     body = "\n\n".join(texts)
-    imports = ["import torch"] + ["import torch.nn.functional as F"] * ("F." in body) + ["from torch import nn"]
+    imports = (
+        ["import torch"] + ["import torch.nn.functional as F"] * ("F." in body) + ["from torch import nn"]
+    )
     doc = f'"""{model.name} in plain PyTorch: Model()(tokens) gives its logits. No cache, no dropout."""'
     text = "\n".join([doc, "", *imports, "", *lines, "", "", body])
     text = TOKEN.sub(lambda m: names.get(m[1], m[1].removeprefix("l")), text)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from archcli.errors import ArchError
 from archcli.wings.shapes.export.plain.loops import Loop
 from archcli.wings.shapes.export.plain.numbers import ATOM, code_of
 from archcli.wings.shapes.export.plain.scope import Scope
@@ -63,7 +64,8 @@ def _settle_call(statement: Statement, outs: list[Traced]) -> None:
     sources = dict(zip(map(id, child.order), inputs, strict=True)) if inputs else {}
     given = tuple(sources.get(id(p), p.source) for p in params)
     name = f"self.{indexed(name)}" if name else function(child)
-    statement.parts = [f"{name}(", *arguments(given, {}), ")"]
+    more = "".join(f", \x02{size}\x03" for size in child.sizes)
+    statement.parts = [f"{name}(", *arguments(given, {}), f"{more})"]
     statement.outs, statement.keys = outs, tuple(f"[{i}]" for i in range(len(outs))) if outs[1:] else ("",)
 
 
@@ -82,7 +84,7 @@ def settle_loop(loop: Loop, outs: list[Traced]) -> None:
     outer = [p.source for p in body.used if id(p.source) not in inside]
     loop.outs = outs
     loop.parts = [(x, ATOM) for x in (*(sequence for sequence, _ in loop.used), *outer)]
-    for init, out in loop.kept:
+    for _, out in loop.kept:
         if all(x.every or x.source is not out for x in outs):
             Traced(loop.scope, loop, out.value).source = out
     for x in loop.outs:
@@ -105,7 +107,7 @@ class Forward:
         # a local variable would hide the function
         self.called = {str(s.parts[0])[:-1] for s in scope.statements if s.call is not None}
         self.names: dict[int, str] = {}
-        self._returned = Statement([part for part in arguments(tuple(scope.returns), {})])
+        self._returned = Statement(arguments(tuple(scope.returns), {}))
         self._sizes: dict[int, int] = {}
         for statement in (*scope.statements, self._returned):
             self._choose(statement)
@@ -127,7 +129,9 @@ class Forward:
             fits = more <= (LONGEST if statement is self._returned else NESTED) and size + more <= LONGEST
             # a layer has a line of its own, and what a loop reads at each step is computed before it
             numbered = inner.call is not None and "[" in str(inner.parts[0])
-            numbered |= isinstance(statement, Loop) and all(x is not sequence for sequence, _ in statement.used)
+            numbered |= isinstance(statement, Loop) and all(
+                x is not sequence for sequence, _ in statement.used
+            )
             numbered |= isinstance(inner, Loop)
             if inner.parts and self._only(inner) and fits and not separate and not numbered:
                 self.inlined.add(id(inner))
@@ -197,6 +201,7 @@ class Forward:
         over = f"zip({', '.join(sequences)})" if sequences[1:] else sequences[0]
         results, call = ", ".join(named[id(x)] for x in body.returns), function(body, "_step")
         lines.append(Line(f"for {', '.join(named[id(item)] for _, item in loop.used)} in {over}:"))
+        given += [f"\x02{size}\x03" for size in body.sizes]
         lines.append(Line(f"    {results} = {call}({', '.join(given)})"))
         return [*lines, *(Line(f"    {self.names[id(x)]}.append({named[id(x.source)]})") for x in lists)]
 
@@ -238,7 +243,7 @@ def _fresh(base: str, taken: set[str]) -> str:
 
 
 def _shown(text: str) -> str:
-    return TOKEN.sub(lambda found: "D_MODEL", text)
+    return TOKEN.sub("D_MODEL", text)
 
 
 def shape_of(shape: Sequence[Any]) -> str:
@@ -254,10 +259,18 @@ def forward(scope: Scope, title: str = "forward") -> list[str]:
     for p, name in zip(scope.used, names, strict=True):
         for axis, size in enumerate(p.shape):
             if "\x02" in (text := code_of(size)) and text[1:-1] not in DIMS and _varies(text):
-                lines = [line._replace(code=line.code.replace(text, f"{name}.shape[{axis}]")) for line in lines]
-    first = [_sizes(scope, names, lines)] if _dims(lines) else []
+                lines = [
+                    line._replace(code=line.code.replace(text, f"{name}.shape[{axis}]")) for line in lines
+                ]
+    places = _places(scope, names)
+    scope.sizes = [dim for dim in _dims(lines) if dim not in places]
+    if scope.sizes and title == "forward":
+        what = f"{scope.path} is given no tensor with the size {scope.sizes[0]}"
+        raise ArchError(f"{what}: it cannot be written as plain torch yet")
+    wanted = [dim for dim in _dims(lines) if dim in places]
+    first = [_sizes(wanted, places)] if wanted else []
     shapes = ", ".join(f"{name} {shape_of(p.shape)}" for p, name in zip(scope.used, names, strict=True))
-    head = f"def {title}({', '.join(['self', *names] if title == 'forward' else names)}):"
+    head = f"def {title}({', '.join(['self'] * (title == 'forward') + names + scope.sizes)}):"
     body = [*first, *folded([str(line) for line in lines], layer_counts(scope))]
     return [f"{head}  # {shapes}" if shapes else head, *(f"    {line}" for line in body)]
 
@@ -268,18 +281,23 @@ def function(scope: Scope, end: str = "") -> str:
     lines = forward(scope, name)
     key = tuple(line.partition("  # ")[0] for line in lines)
     if key not in scope.functions:
-        number = 1 + sum(re.match(rf"def {name}(_\d+)?\(", text[0]) is not None for text, _ in scope.functions.values())
+        number = 1 + sum(
+            re.match(rf"def {name}(_\d+)?\(", text[0]) is not None for text, _ in scope.functions.values()
+        )
         lines[0] = lines[0].replace(f"def {name}(", f"def {name}_{number}(") if number > 1 else lines[0]
         scope.functions[key] = lines, scope.what
     known, _ = scope.functions[key]
     known[:] = [common(a, b) for a, b in zip(known, lines, strict=True)]
-    return known[0][4:].partition("(")[0]
+    title: str = known[0][4:]
+    return title.partition("(")[0]
 
 
 def common(line: str, twin: str) -> str:
     """A line with its comment, in which sizes that differ from those of its twin are dots."""
     code, sign, comment = line.partition("  # ")
-    sizes = zip(re.split(r"([\[\], ]+)", comment), re.split(r"([\[\], ]+)", twin.partition("  # ")[2]), strict=False)
+    sizes = zip(
+        re.split(r"([\[\], ]+)", comment), re.split(r"([\[\], ]+)", twin.partition("  # ")[2]), strict=False
+    )
     return code + sign + "".join(a if a == b else "…" for a, b in sizes)
 
 
@@ -298,16 +316,22 @@ def _dims(lines: list[Line]) -> list[str]:
     return [dim for dim in DIMS if dim in known]
 
 
-def _sizes(scope: Scope, names: list[str], lines: list[Line]) -> str:
-    """The line that reads batch and length off the parameters."""
-    wanted, places = _dims(lines), {}
+def _places(scope: Scope, names: list[str]) -> dict[str, tuple[str, int]]:
+    """By size of a pass: the parameter that has it, and on which axis."""
+    places: dict[str, tuple[str, int]] = {}
     for p, name in zip(scope.used, names, strict=True):
         for axis, size in enumerate(p.shape):
             places.setdefault(code_of(size)[1:-1], (name, axis))
-    missing = [dim for dim in wanted if dim not in places]
-    if missing:
-        raise ValueError(f"{scope.path} is given no tensor with the size {missing[0]}")
-    if wanted == ["B", "T"] and [places[dim][1] for dim in wanted] == [0, 1] and places["B"][0] == places["T"][0]:
+    return places
+
+
+def _sizes(wanted: list[str], places: dict[str, tuple[str, int]]) -> str:
+    """The line that reads batch and length off the parameters."""
+    if (
+        wanted == ["B", "T"]
+        and [places[dim][1] for dim in wanted] == [0, 1]
+        and places["B"][0] == places["T"][0]
+    ):
         return f"B, T = {places['B'][0]}.shape[:2]"
     values = ", ".join(f"{places[dim][0]}.shape[{places[dim][1]}]" for dim in wanted)
     return f"{', '.join(wanted)} = {values}"
@@ -322,7 +346,9 @@ def folded(lines: list[str], counts: Counter[str]) -> list[str]:
     """The lines, with those that repeat for one layer after another as a loop."""
     result, at = [], 0
     while at < len(lines):
-        period, times = max(((p, _times(lines, at, p)) for p in range(1, MOST)), key=lambda it: it[0] * (it[1] - 1))
+        period, times = max(
+            ((p, _times(lines, at, p)) for p in range(1, MOST)), key=lambda it: it[0] * (it[1] - 1)
+        )
         if times > 1:
             of = lines[at : at + period]
             result += _loop(of, times, counts, twins=of == lines[at + period : at + 2 * period])
@@ -341,7 +367,9 @@ def _times(lines: list[str], at: int, period: int) -> int:
         return 0
     for step in (max(numbers) - min(numbers) + 1, 0):
         times = 1
-        while [_moved(x, step * times) for x in first] == lines[at + period * times : at + period * (times + 1)]:
+        while [_moved(x, step * times) for x in first] == lines[
+            at + period * times : at + period * (times + 1)
+        ]:
             times += 1
         if times > 1:
             return times
@@ -368,6 +396,3 @@ def _loop(lines: list[str], times: int, counts: Counter[str], *, twins: bool) ->
 
 def _place(offset: int) -> str:
     return f"i + {offset}" if offset else "i"
-
-
-__all__ = ["ATOM", "Forward", "forward", "settle"]

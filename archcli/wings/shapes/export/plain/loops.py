@@ -29,6 +29,7 @@ class Loop(Statement):
         super().__init__([])
         self.scope, self.start, self.middle = scope, len(scope.statements), 0
         self.items: list[tuple[Traced, Traced]] = []
+        self.kept: list[tuple[Traced, Traced]] = []
         self.every: list[Traced] = []
         self.used: list[tuple[Traced, Traced]] = []
         self.carried: list[tuple[Traced, Traced]] = []
@@ -40,7 +41,9 @@ class Loop(Statement):
         if [_form(s) for s in first] != [_form(s) for s in second]:
             raise NotImplementedError("steps of a loop that differ")
         made = {id(x) for s in first for x in s.outs}
-        pairs = [pair for a, b in zip(first, second, strict=True) for pair in zip(a.outs, b.outs, strict=True)]
+        pairs = [
+            pair for a, b in zip(first, second, strict=True) for pair in zip(a.outs, b.outs, strict=True)
+        ]
         for a, b in zip(first, second, strict=True):
             for x, y in zip(reads(a), reads(b), strict=True):
                 if id(x) not in made and id(y) in made and all(x is not z for z, _ in self.carried):

@@ -105,7 +105,7 @@ def _define(name: str, sign: str, compute: Callable[[Any, Any], Any], rank: int)
     for kind in (Whole, Real):
         setattr(kind, f"__{name}__", lambda a, b: combined(a, b, sign, compute, rank))
         setattr(kind, f"__r{name}__", lambda b, a: combined(a, b, sign, compute, rank))
-        kind.__neg__ = _negated  # type: ignore[method-assign,assignment]
+        kind.__neg__ = _negated  # type: ignore[method-assign]
 
 
 for _name, _how in OPERATORS.items():

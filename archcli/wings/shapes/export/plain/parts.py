@@ -60,7 +60,7 @@ class Modules:
         return make
 
 
-def part_of(op: Op, inputs: list[Traced], scope: Scope, *, trained: bool) -> Any:
+def part_of(op: Op, inputs: list[Traced], scope: Scope) -> Any:
     """What holds the op's weights: code that makes one of torch's modules, or a scope that runs the op."""
     shapes, n = [x.shape for x in inputs], scope.n_experts
     if n is not None and op.grouped:
@@ -76,7 +76,9 @@ def part_of(op: Op, inputs: list[Traced], scope: Scope, *, trained: bool) -> Any
 def op_scope(op: Op, inputs: list[Traced], parent: Scope) -> Scope:
     """A scope whose forward is the op's `run` on parameters of its own; within experts on those of each."""
     scope, n = Scope(op, f"{parent.path}.{op.name}".lstrip("."), None, parent.functions), parent.n_experts
-    params = [scope.param(x, x.value, x.hint if i or x.hint == "index" else "x") for i, x in enumerate(inputs)]
+    params = [
+        scope.param(x, x.value, x.hint if i or x.hint == "index" else "x") for i, x in enumerate(inputs)
+    ]
     shapes, weights = [x.shape for x in inputs], {}
     if n is not None:
         scope.routed = scope.param(parent.routed, parent.routed.value, "expert_of")  # type: ignore[union-attr]

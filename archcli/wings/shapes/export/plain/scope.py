@@ -24,6 +24,7 @@ class Scope:
         self.what, self.path, self.n_experts = what, path, n_experts
         self.params: list[Traced] = []
         self.used: list[Traced] = []
+        self.sizes: list[str] = []
         self.order: list[Traced] = []
         self.statements: list[Statement] = []
         self.parts: dict[str, Any] = {}
@@ -59,11 +60,15 @@ class Scope:
             return type(value)(*outs) if fields else outs
         return value if isinstance(value, int | float | bool) else Described(parts, value)
 
-    def _written(
-        self, parts: list[Any], rank: int, keys: tuple[str, ...], values: Any
-    ) -> tuple[Traced, ...]:
+    def _written(self, parts: list[Any], rank: int, keys: tuple[str, ...], values: Any) -> tuple[Traced, ...]:
         # a method's result is another form of its tensor
-        kept = parts[0][0].hint if isinstance(parts[0], tuple) and str(parts[1])[0] in ".[" and not str(parts[1]).startswith(".new_") else ""
+        kept = (
+            parts[0][0].hint
+            if isinstance(parts[0], tuple)
+            and str(parts[1])[0] in ".["
+            and not str(parts[1]).startswith(".new_")
+            else ""
+        )
         statement = Statement(parts, rank, keys)
         self.statements.append(statement)
         names = target()
@@ -82,7 +87,10 @@ class Scope:
     def function(self, path: str, run: Any, *args: Any, **options: Any) -> Any:
         """A function of torch is called."""
         value = run(*bare(args), **{key: bare(item) for key, item in options.items()})
-        if path in {"torch.cat", "torch.stack"} and (whole := getattr(args[0][0], "collected", None)) is not None:
+        if (
+            path in {"torch.cat", "torch.stack"}
+            and (whole := getattr(args[0][0], "collected", None)) is not None
+        ):
             value = joined(whole, value, *args[1:], **options)
             args = (whole, *args[1:])
         if isinstance(value, ShapeTensor) and any(value is bare(x) for x in args):
@@ -103,7 +111,7 @@ def pieces_of(x: Traced, name: str, *args: Any, dim: int = 0, **_: Any) -> Piece
 
 def joined(whole: Traced, value: ShapeTensor, dim: int = 0) -> ShapeTensor:
     """What the pieces of all steps of a loop are together."""
-    size = whole.statement.items[0]
-    sequence, shape = size[0], list(value.shape)
+    loop: Any = whole.statement
+    sequence, shape = loop.items[0][0], list(value.shape)
     shape[dim] = sequence.axis_size
     return ShapeTensor(tuple(shape), value.dtype)

@@ -42,14 +42,14 @@ class CodeTape:
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Write the op as what its `run` calls, or as the call of a module that holds its weights."""
-        scope, inputs = self.scope, [x.value for x in xs]
+        inputs = [x.value for x in xs]
         shapes = [x.shape for x in inputs]
         if not op.weights(*shapes) and not op.buffers(*shapes):
             out = inputs[0] if op.needs_module else self._run(op, inputs)
         elif op.is_weight:
             return self.weight(op, *xs, trained=trained)
         else:
-            out = self._called(op, inputs, trained=trained)
+            out = self._called(op, inputs)
         many, promised = isinstance(out, tuple), op.shape(*shapes)
         names = target()
         for i, (x, shape) in enumerate(zip(out, promised, strict=True) if many else ((out, promised),)):
@@ -79,7 +79,10 @@ class CodeTape:
         params = [function.param(x, x.value, name) for x, name in zip(inputs, names, strict=False)]
         function.order = params
         out = ran(op, Writer(function), {}, params)
-        function.runs, function.results = isinstance(out, tuple), list(out) if isinstance(out, tuple) else [out]
+        function.runs, function.results = (
+            isinstance(out, tuple),
+            list(out) if isinstance(out, tuple) else [out],
+        )
         settle(function, function.results)
         passes = any(x is p for x in function.results for p in params)
         return None if passes or len(Forward(function).lines()) <= SHORT else function
@@ -91,8 +94,8 @@ class CodeTape:
         x.value.shape, x.statement.noted = tuple(shape), True
         x.hint = hint or x.hint
 
-    def _called(self, op: Op, inputs: list[Traced], *, trained: bool) -> Any:
-        part = self._part(op, inputs, trained=trained)
+    def _called(self, op: Op, inputs: list[Traced]) -> Any:
+        part = self._part(op, inputs)
         routed = [self.scope.routed] if self.scope.n_experts is not None and self.scope.routed else []
         if not isinstance(part, Scope):
             value = ran_on_shapes(op, inputs)
@@ -100,13 +103,13 @@ class CodeTape:
             return self.scope.recorded([f"self.{op.name}(", *given, ")"], value)
         return entered(self.scope, part, op.name, [*inputs, *routed], tuple(part.results), self.scope.path)
 
-    def _part(self, op: Op, inputs: list[Traced], *, trained: bool) -> Any:
+    def _part(self, op: Op, inputs: list[Traced]) -> Any:
         """The module that holds the op's weights, made once."""
         known = (self.lent or self.scope).parts
         if op.name not in known:
             if self.lent is not None or "." in op.name:
-                raise unwritten(op, "weights of its own within those that it shares")
-            known[op.name] = part_of(op, inputs, self.scope, trained=trained)
+                raise unwritten(op, "adapters, and weights beside shared ones, have no code")
+            known[op.name] = part_of(op, inputs, self.scope)
         return known[op.name]
 
     def weight(
@@ -114,7 +117,7 @@ class CodeTape:
     ) -> Tensor:
         """The weight itself, by its path in the model."""
         inputs = [x.value for x in xs]
-        self._part(op, inputs, trained=trained)
+        self._part(op, inputs)
         shape = op.weights(*[x.shape for x in inputs])[which]
         owner = (self.lent or self.scope).path
         x = self.scope.recorded([f"self.{op.name}.{which}"], ShapeTensor(tuple(shape), FLOAT))
@@ -132,7 +135,12 @@ class CodeTape:
     def call(self, module: Any, name: str, *args: Any, **options: Any) -> Any:
         """Write the child's forward into a scope of its own."""
         experts, key = options.get("experts"), options.get("shares")
-        child = Scope(module, f"{self.scope.path}.{name}".lstrip("."), experts and experts.n_experts, self.scope.functions)
+        child = Scope(
+            module,
+            f"{self.scope.path}.{name}".lstrip("."),
+            experts and experts.n_experts,
+            self.scope.functions,
+        )
         shared = self.first.get(key) if key else None
         child.lent = lent = self.lent.parts[name] if shared is None and self.lent is not None else shared
         number = name.removeprefix("layers.")
@@ -176,7 +184,12 @@ class CodeTape:
 def tensors_in(tree: Any) -> list[Tensor]:
     """The tensors of a tree, in order."""
     tensors: list[Tensor] = []
-    tree_map(lambda x: tensors.append(x) or x, Tensor, tree)
+
+    def noted(x: Tensor) -> Tensor:
+        tensors.append(x)
+        return x
+
+    tree_map(noted, Tensor, tree)
     return tensors
 
 

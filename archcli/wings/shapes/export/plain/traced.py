@@ -22,10 +22,16 @@ Run = Callable[..., Any]
 COMPARE = -1
 """How tightly a comparison or a bitwise operator binds: it is always put in brackets."""
 SIGNS = {
-    **{"add": ("+", SUM), "sub": ("-", SUM), "mul": ("*", PRODUCT), "truediv": ("/", PRODUCT)},
-    **{"matmul": ("@", PRODUCT), "floordiv": ("//", PRODUCT), "mod": ("%", PRODUCT), "pow": ("**", POWER)},
-    **{"and": ("&", COMPARE), "or": ("|", COMPARE), "lt": ("<", COMPARE), "le": ("<=", COMPARE)},
-    **{"gt": (">", COMPARE), "ge": (">=", COMPARE), "eq": ("==", COMPARE), "ne": ("!=", COMPARE)},
+    "add": ("+", SUM),
+    "sub": ("-", SUM),
+    "mul": ("*", PRODUCT),
+    "truediv": ("/", PRODUCT),
+    "matmul": ("@", PRODUCT),
+    "floordiv": ("//", PRODUCT),
+    "mod": ("%", PRODUCT),
+    "pow": ("**", POWER),
+    **{name: (sign, COMPARE) for name, sign in (("and", "&"), ("or", "|"), ("lt", "<"), ("le", "<="))},
+    **{name: (sign, COMPARE) for name, sign in (("gt", ">"), ("ge", ">="), ("eq", "=="), ("ne", "!="))},
 }
 
 
@@ -101,7 +107,7 @@ class Traced:
         return partial(self.scope.method, self, name, value) if callable(value) else value
 
     def __len__(self) -> int:
-        return self.shape[0]
+        return int(self.shape[0])
 
     def __iter__(self) -> Any:
         return iter(self.unbind(0))
@@ -228,7 +234,7 @@ def _is_usual(name: str, value: Any) -> bool:
 
 def target() -> tuple[str, ...]:
     """The names that the line of an operation's `run` gives to what it computes now."""
-    frame: Any = sys._getframe()
+    frame: Any = sys._getframe()  # noqa: SLF001
     while frame.f_globals["__name__"].startswith((__package__ or "archcli", "archcli.graph")):
         frame = frame.f_back
     where = _positions(frame.f_code)[frame.f_lasti // 2]
@@ -259,4 +265,3 @@ def _assign(name: ast.expr, value: ast.expr, known: dict[Any, tuple[str, ...]]) 
     elif all(isinstance(item, ast.Name) for item in names):
         where = value.lineno, value.end_lineno, value.col_offset, value.end_col_offset
         known[where] = tuple(item.id for item in names if isinstance(item, ast.Name))
-

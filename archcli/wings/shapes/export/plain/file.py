@@ -14,14 +14,13 @@ from archcli.wings.serving.launches.log import Log, logged, without_grad
 from archcli.wings.serving.launches.tensor import ShapeTensor
 from archcli.wings.shapes.export.plain.classes import Classes, first_line
 from archcli.wings.shapes.export.plain.lines import TOKEN, forward, settle
-from archcli.wings.shapes.export.plain.numbers import coded
+from archcli.wings.shapes.export.plain.numbers import BATCH, LENGTH, SOURCE, coded
 from archcli.wings.shapes.export.plain.parts import FLOAT
 from archcli.wings.shapes.export.plain.scope import Scope
 from archcli.wings.shapes.export.plain.tape import CodeTape
 from archcli.wings.shapes.export.plain.wrap import wrapped
 
-SIZES = (("batch_size", 1009, "B"), ("seq_len", 1_048_583, "T"), ("source_len", 524_287, "S"))
-"""Sizes of the pass that is traced, above all windows."""
+SIZES = (("batch_size", BATCH, "B"), ("seq_len", LENGTH, "T"), ("source_len", SOURCE, "S"))
 
 
 def torch_file(model: Model) -> str:
@@ -32,7 +31,10 @@ def torch_file(model: Model) -> str:
     """
     named, constants = with_names(model)
     with logged(Unlogged()), without_grad():
-        scope = traced(named, "forward")
+        try:
+            scope = traced(named, "forward")
+        except NotImplementedError as problem:
+            raise ArchError(f"{model.name} cannot be written as plain torch yet: {problem}") from problem
         if model.mtp_depth:
             trained = traced(named, "train")
             scope.parts |= {name: part for name, part in trained.parts.items() if name not in scope.parts}

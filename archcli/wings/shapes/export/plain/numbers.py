@@ -7,6 +7,12 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from archcli.arith import prod
+
+BATCH, LENGTH, SOURCE = 1009, 1_048_583, 524_287
+"""Sizes of the pass that is traced; tokens are more than any window."""
+LARGEST = 100_000
+"""The largest number that is no size of a pass and has no name."""
 TURN = 2 * math.pi
 SUM, PRODUCT, SIGN, POWER, ATOM = range(5)
 """How tightly code binds, from a sum to a name or a call."""
@@ -41,6 +47,8 @@ def code_of(number: Any, rank: int = SUM) -> str:
     if number == TURN:
         return "2 * torch.pi" if rank <= PRODUCT else "(2 * torch.pi)"
     if not isinstance(number, Coded):
+        if number and (number % BATCH == 0 or number > LARGEST):
+            raise NotImplementedError(f"the size {number} of the traced pass has lost its name")
         return f"({number!r})" if number < 0 and rank > SIGN else repr(number)
     return f"({number.code})" if number.rank < rank else number.code
 
@@ -62,8 +70,10 @@ def combined(a: Any, b: Any, sign: str, compute: Callable[[Any, Any], Any], rank
         return a
     if sign in "+*" and plain(a) == NEUTRAL[sign]:
         return b
-    if sign == "//" and (rest := without(a, b)) is not None:
-        return rest
+    if sign == "//":
+        a, b = reduced(a, b)
+        if plain(b) == 1:
+            return a
     number = compute(plain(a), plain(b))
     # the right operand of - and // binds more tightly; both of a power do
     left, right = (rank + 1, SIGN) if sign == "**" else (rank, rank if sign == "+" else rank + 1)
@@ -72,18 +82,16 @@ def combined(a: Any, b: Any, sign: str, compute: Callable[[Any, Any], Any], rank
     return coded(number, code, rank, factors)
 
 
-def without(a: Any, b: Any) -> Any:
-    """a / b where b is one of the factors of a, or a itself; else None."""
-    factors = list(getattr(a, "factors", (a,)))
+def reduced(a: Any, b: Any) -> tuple[Any, Any]:
+    """Numbers with the quotient of a and b, without the factors that both have."""
+    above, below = list(getattr(a, "factors", (a,))), []
     for factor in getattr(b, "factors", (b,)):
-        at = next((i for i, f in enumerate(factors) if code_of(f) == code_of(factor)), None)
+        at = next((i for i, f in enumerate(above) if code_of(f) == code_of(factor)), None)
         if at is None:
-            return None
-        factors.pop(at)
-    result: Any = 1
-    for factor in factors:
-        result = result * factor
-    return result
+            below.append(factor)
+        else:
+            above.pop(at)
+    return (a, b) if len(below) == len(getattr(b, "factors", (b,))) else (prod(above), prod(below))
 
 
 def _negated(a: Any) -> Any:

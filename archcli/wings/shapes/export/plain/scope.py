@@ -6,7 +6,7 @@ from typing import Any
 
 from archcli.wings.serving.launches.tensor import ShapeTensor
 from archcli.wings.shapes.export.plain.loops import Pieces, varies
-from archcli.wings.shapes.export.plain.numbers import ATOM
+from archcli.wings.shapes.export.plain.numbers import ATOM, code_of, coded
 from archcli.wings.shapes.export.plain.traced import Described, Statement, Traced, arguments, bare, target
 
 
@@ -79,6 +79,10 @@ class Scope:
         """A method of a tensor is called."""
         if (pieces := pieces_of(x, name, *args, **options)) is not None:
             return pieces
+        size = x.shape[-1] if x.shape else 0
+        if name == "topk" and varies(size):
+            # of few tokens there are fewer to choose from
+            args = (coded(int(args[0]), f"min({code_of(args[0])}, {code_of(size)})"), *args[1:])
         value = run(*bare(args), **{key: bare(item) for key, item in options.items()})
         if value is x.value:
             value = ShapeTensor(x.value.shape, x.value.dtype)

@@ -6,12 +6,8 @@ from short_presets import shortened
 
 FACTOR = 16
 WORDS = 160
-WHOLE = frozenset(
-    {"n_layers", "n_experts", "top_k", "window", "chunk", "max_seq_len", "original_max_seq_len"}
-)
-PLACES = frozenset(
-    {"kernel", "n_groups", "source_len", "stride", "period", "depth", "n_buckets", "max_distance"}
-)
+WHOLE = {"n_layers", "n_experts", "top_k", "window", "chunk", "max_seq_len", "original_max_seq_len"}
+WHOLE |= {"kernel", "n_groups", "source_len", "stride", "period", "depth", "n_buckets", "max_distance"}
 """Fields that are no widths."""
 
 

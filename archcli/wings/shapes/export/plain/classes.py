@@ -6,14 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from archcli.graph import Op
-from archcli.modules import Model
-from archcli.modules.blocks.block import Block
 from archcli.wings.shapes.export.plain.lines import DIMS, MOST, TOKEN, forward
-from archcli.wings.shapes.export.plain.scope import Scope
+from archcli.wings.shapes.export.plain.scope import CodeScope
 
 
-class Slot(NamedTuple):
+class ClassArgument(NamedTuple):
     """An argument of a class: its name, and its code for each of the scopes that the class stands for."""
 
     name: str
@@ -25,11 +22,11 @@ class Class:
 
     def __init__(self, name: str, lines: list[str]) -> None:
         self.name, self.lines = name, lines
-        self.scopes: list[Scope] = []
+        self.scopes: list[CodeScope] = []
         self.numbers: dict[tuple[str, ...], str] = {}
-        self.parts: dict[str, Slot] = {}
+        self.parts: dict[str, ClassArgument] = {}
 
-    def texts(self, scope: Scope) -> list[str]:
+    def texts(self, scope: CodeScope) -> list[str]:
         """The code of a scope in which numbers stand."""
         parts = [part for part in scope.parts.values() if isinstance(part, str)]
         return [*parts, *scope.weights.values(), *scope.lines]
@@ -44,14 +41,16 @@ class Classes:
         self.of: dict[int, Class] = {}
         self.names: dict[str, int] = {}
 
-    def add(self, scope: Scope) -> None:
+    def add(self, scope: CodeScope) -> None:
         """Add the classes of a scope and of all in it."""
         for part in scope.parts.values():
-            if isinstance(part, Scope):
+            if isinstance(part, CodeScope):
                 self.add(part)
         scope.lines = forward(scope) if scope.settled else []
         name = base_name(scope)
-        parts = tuple((key, "@" if isinstance(p, Scope) else general(p)) for key, p in scope.parts.items())
+        parts = tuple(
+            (key, "@" if isinstance(p, CodeScope) else general(p)) for key, p in scope.parts.items()
+        )
         weights = tuple((key, general(text)) for key, text in scope.weights.items())
         # a list of layers is written out once
         alone = id(scope) if any("." in key for key in scope.parts) else None
@@ -73,13 +72,13 @@ class Classes:
                     names = (field, *(f"{field}_{i}" for i in range(2, 9)))
                     known.numbers[codes] = next(name for name in names if name not in taken)
             for name, part in known.scopes[0].parts.items():
-                codes = tuple(self.made(scope.parts[name]) for scope in known.scopes)
-                if isinstance(part, Scope) and len(set(codes)) > 1:
-                    known.parts[name] = Slot(name, codes)
+                codes = tuple(self.maker(scope.parts[name]) for scope in known.scopes)
+                if isinstance(part, CodeScope) and len(set(codes)) > 1:
+                    known.parts[name] = ClassArgument(name, codes)
 
-    def made(self, part: Any) -> str:
+    def maker(self, part: Any) -> str:
         """The code that makes a part."""
-        if not isinstance(part, Scope):
+        if not isinstance(part, CodeScope):
             return str(part)
         known = self.of[id(part)]
         at = next(i for i, scope in enumerate(known.scopes) if scope is part)
@@ -104,7 +103,7 @@ class Classes:
         lines += ["", *(f"    {line}" for line in body)] if body else []
         return "\n".join(lines) + "\n"
 
-    def _parts(self, known: Class, scope: Scope) -> Iterator[str]:
+    def _parts(self, known: Class, scope: CodeScope) -> Iterator[str]:
         for name, text in scope.weights.items():
             if text.startswith("buffer"):
                 yield f'self.register_buffer("{name}", {text.removeprefix("buffer")[1:-1]})'
@@ -114,16 +113,16 @@ class Classes:
         for name, part in scope.parts.items():
             stem = name.rpartition(".")[0]
             if stem:
-                lists.setdefault(stem, []).append(self.made(part))
+                lists.setdefault(stem, []).append(self.maker(part))
             else:
-                yield f"self.{name} = {name if name in known.parts else self.made(part)}"
+                yield f"self.{name} = {name if name in known.parts else self.maker(part)}"
         for stem, items in lists.items():
             yield f"self.{stem} = nn.ModuleList({repeated(items)})"
 
 
 def general(text: str) -> str:
     """Code without the names of its numbers."""
-    return TOKEN.sub(lambda found: found[0] if found[1] in DIMS else "@", text)
+    return TOKEN.sub(lambda match: match[0] if match[1] in DIMS else "@", text)
 
 
 def argued(line: str, names: dict[str, str], prefix: str = "") -> str:
@@ -182,17 +181,18 @@ def _later(item: str, by: int) -> str:
     return LAYER.sub(lambda m: f"\x02l{int(m[1]) + by}\x03", item)
 
 
-def base_name(scope: Scope) -> str:
+def base_name(scope: CodeScope) -> str:
     """The name of a module's class in the words of the field."""
     what = scope.what
     name = type(what).__name__
-    if isinstance(what, Op):
+    *above, last = ["", *scope.path.split(".")]
+    if scope.weights:
         norm = what.traits(*[p.shape for p in scope.params]).norm if name == "Normalize" else None
         return {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm"}.get(norm or "", name)
-    if isinstance(what, Model):
+    if not scope.path:
         return "Model"
-    if isinstance(what, Block):
-        return "EncoderLayer" if "encoder" in scope.path.split(".") else "DecoderLayer"
+    if above[-1] == "layers" and last.isdigit():
+        return "EncoderLayer" if "encoder" in above else "DecoderLayer"
     activation = what.value_of("activation")
     if name == "GLU":
         return {"SiLU": "SwiGLU", "GELU": "GeGLU"}.get(type(activation).__name__, "GLU")

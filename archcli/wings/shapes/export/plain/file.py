@@ -16,7 +16,7 @@ from archcli.wings.shapes.export.plain.classes import Classes, first_line
 from archcli.wings.shapes.export.plain.lines import TOKEN, forward, settle
 from archcli.wings.shapes.export.plain.numbers import BATCH, LENGTH, SOURCE, coded
 from archcli.wings.shapes.export.plain.parts import FLOAT
-from archcli.wings.shapes.export.plain.scope import Scope
+from archcli.wings.shapes.export.plain.scope import CodeScope
 from archcli.wings.shapes.export.plain.tape import CodeTape
 from archcli.wings.shapes.export.plain.wrap import wrapped
 
@@ -72,13 +72,13 @@ def with_names(model: Model) -> tuple[Model, dict[str, tuple[str, Any]]]:
     return substitute(model, values), constants
 
 
-def traced(model: Model, phase: Any) -> Scope:
+def traced(model: Model, phase: Any) -> CodeScope:
     """The scope of the model's forward."""
     request = Request(phase)
     for field, number, letter in SIZES:
         # past its checks, which make plain numbers of them
         object.__setattr__(request, field, coded(number, f"\x02{letter}\x03"))
-    scope = Scope(model)
+    scope = CodeScope(model)
     tape = CodeTape(scope, {}, {})
     inputs: dict[str, Any] = {
         name: scope.param(None, ShapeTensor(tuple(read.shape), _dtype(read)), name)
@@ -112,7 +112,7 @@ EXPERTS = '''class ExpertLinear(nn.Module):
 '''
 
 
-def source(model: Model, scope: Scope, constants: dict[str, tuple[str, Any]]) -> str:
+def source(model: Model, scope: CodeScope, constants: dict[str, tuple[str, Any]]) -> str:
     """The whole file: constants, then classes, parts before the modules that hold them."""
     classes = Classes({token: path.rpartition(".")[2] for token, (path, _) in constants.items()})
     alike(scope)
@@ -137,14 +137,14 @@ def source(model: Model, scope: Scope, constants: dict[str, tuple[str, Any]]) ->
     return "\n".join([short for line in text.split("\n") for short in wrapped(line)])
 
 
-def alike(scope: Scope) -> None:
+def alike(scope: CodeScope) -> None:
     """Raise ArchError where modules that share weights compute different things."""
     for statement in scope.statements:
         child = statement.call
         if child is None or not child.path:
             continue
         if child.lent is not None and forward(child) != forward(child.lent):
-            what = f"{child.path} computes other things with the weights of {child.lent.path}"
+            what = f"{child.path} computes something else with the weights of {child.lent.path}"
             raise ArchError(f"{what}: it cannot be written as plain torch yet")
         alike(child)
 
@@ -159,7 +159,7 @@ def constant_names(constants: dict[str, tuple[str, Any]]) -> dict[str, str]:
     names: dict[str, str] = {}
     for token, (path, _) in constants.items():
         *steps, field = [step for step in path.split(".") if not step.isdigit()]
-        same = sum(other.rpartition(".")[2] == field for other, _ in constants.values())
+        same = sum(place.rpartition(".")[2] == field for place, _ in constants.values())
         name = field if same == 1 else "_".join([*steps[-1:], field])
         number = 1
         while name.upper() in names.values():

@@ -1,4 +1,4 @@
-"""The lines of a module's forward: what is read of its statements, with names, and equal lines as a loop."""
+"""The lines of a module's forward: its statements with names, and equal lines as a loop."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from archcli.errors import ArchError
 from archcli.wings.shapes.export.plain.loops import Loop
 from archcli.wings.shapes.export.plain.numbers import ATOM, code_of
-from archcli.wings.shapes.export.plain.scope import Scope
-from archcli.wings.shapes.export.plain.traced import Statement, Traced, arguments, reads
+from archcli.wings.shapes.export.plain.scope import CodeScope
+from archcli.wings.shapes.export.plain.traced import Statement, WrittenTensor, arguments, reads
 
 LONGEST, NESTED = 78, 60
 """Characters of a line, and of an expression within another."""
@@ -22,7 +22,7 @@ TOKEN = re.compile("\x02(\\w+)\x03")
 DIMS = ("B", "T", "S", "Q")
 
 
-class Line(NamedTuple):
+class CodeLine(NamedTuple):
     """A line of code and its comment."""
 
     code: str
@@ -32,7 +32,7 @@ class Line(NamedTuple):
         return f"{self.code}  # {self.comment}" if self.comment else self.code
 
 
-def settle(scope: Scope, returns: list[Traced]) -> list[Traced]:
+def settle(scope: CodeScope, returns: list[WrittenTensor]) -> list[WrittenTensor]:
     """Keep the statements that the results are computed from; returns the parameters that they read."""
     needed = {id(x) for x in returns}
     kept = []
@@ -54,7 +54,7 @@ def settle(scope: Scope, returns: list[Traced]) -> list[Traced]:
     return scope.used
 
 
-def _settle_call(statement: Statement, outs: list[Traced]) -> None:
+def _settle_call(statement: Statement, outs: list[WrittenTensor]) -> None:
     """Make a call's code of the parameters that its module reads and the results that are read of it."""
     (name, inputs), child = statement.parts, statement.call
     if not name:
@@ -62,14 +62,14 @@ def _settle_call(statement: Statement, outs: list[Traced]) -> None:
         outs = statement.outs
     params = child.used if not name else settle(child, [x.source for x in outs])
     sources = dict(zip(map(id, child.order), inputs, strict=True)) if inputs else {}
-    given = tuple(sources.get(id(p), p.source) for p in params)
+    passed = tuple(sources.get(id(p), p.source) for p in params)
     name = f"self.{indexed(name)}" if name else function(child)
     more = "".join(f", \x02{size}\x03" for size in child.sizes)
-    statement.parts = [f"{name}(", *arguments(given, {}), f"{more})"]
+    statement.parts = [f"{name}(", *arguments(passed, {}), f"{more})"]
     statement.outs, statement.keys = outs, tuple(f"[{i}]" for i in range(len(outs))) if outs[1:] else ("",)
 
 
-def settle_loop(loop: Loop, outs: list[Traced]) -> None:
+def settle_loop(loop: Loop, outs: list[WrittenTensor]) -> None:
     """Keep what a loop's results need of its body, and of what it carries."""
     body, wanted = loop.call, list({id(x.source): x.source for x in outs}.values())
     while True:
@@ -86,7 +86,7 @@ def settle_loop(loop: Loop, outs: list[Traced]) -> None:
     loop.parts = [(x, ATOM) for x in (*(sequence for sequence, _ in loop.used), *outer)]
     for _, out in loop.kept:
         if all(x.every or x.source is not out for x in outs):
-            Traced(loop.scope, loop, out.value).source = out
+            WrittenTensor(loop.scope, loop, out.value).source = out
     for x in loop.outs:
         x.hint = x.hint or next((init.hint for init, out in loop.kept if out is x.source), "") or "state"
 
@@ -96,10 +96,10 @@ def indexed(path: str) -> str:
     return re.sub(r"\.(\d+)", r"[\1]", path)
 
 
-class Forward:
+class ForwardLines:
     """The forward of a settled scope as lines: which statements stand in others, and each tensor's name."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: CodeScope) -> None:
         self.scope = scope
         self.uses = Counter(id(x) for s in scope.statements for x in reads(s))
         self.uses.update(id(x) for x in scope.returns)
@@ -114,7 +114,7 @@ class Forward:
         self.rows = [s for s in scope.statements if id(s) not in self.inlined]
         self._last = self._last_reads()
 
-    def _wanted(self, statement: Statement) -> list[Traced]:
+    def _wanted(self, statement: Statement) -> list[WrittenTensor]:
         return [x for x in statement.outs if id(x) in self.scope.wanted]
 
     def _choose(self, statement: Statement) -> None:
@@ -157,9 +157,9 @@ class Forward:
             visit(row, at)
         return last
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[CodeLine]:
         """The lines of the body, the last of which returns."""
-        held: dict[str, Traced] = {}
+        held: dict[str, WrittenTensor] = {}
         for p in self.scope.used:
             self._name(p, held, -1)
         lines = []
@@ -174,44 +174,45 @@ class Forward:
             key = row.keys[place(wanted[0])] if len(wanted) == 1 and len(row.keys) > 1 else ""
             left = ", ".join(self.names.get(id(x), "_") for x in shown)
             shape = shape_of(wanted[0].shape) if row.noted else ""
-            lines.append(Line(f"{left} = {text}{key}", shape))
-        lines.append(Line(f"return {self._text(self._returned)}"))
+            lines.append(CodeLine(f"{left} = {text}{key}", shape))
+        lines.append(CodeLine(f"return {self._text(self._returned)}"))
         return lines
 
-    def _loop(self, loop: Loop, held: dict[str, Traced], at: int) -> list[Line]:
+    def _loop(self, loop: Loop, held: dict[str, WrittenTensor], at: int) -> list[CodeLine]:
         """The lines of a loop that calls its body."""
         body, lists = loop.call, [x for x in loop.outs if x.every]
-        # the loop's first line reads its inputs after these names are given
+        # the loop's first line reads its inputs after these names are passed
         for x in lists:
             self._name(x, held, at - 1)
-        lines = [Line(f"{self.names[id(x)]} = []") for x in lists]
+        lines = [CodeLine(f"{self.names[id(x)]} = []") for x in lists]
         named = {}
         for init, out in loop.kept:
             final = next(x for x in loop.outs if x.source is out and not x.every)
             before = self._expression(init, ATOM)
             self._name(final, held, at - 1)
             named[id(init)] = named[id(out)] = self.names[id(final)]
-            lines += [Line(f"{named[id(out)]} = {before}")] if before != named[id(out)] else []
+            lines += [CodeLine(f"{named[id(out)]} = {before}")] if before != named[id(out)] else []
         taken = {name for name, x in held.items() if self._last.get(id(x), -1) >= at}
+        taken |= {self.names[id(p)] for p in self.scope.used}
         taken |= {*named.values(), *(self.names[id(x)] for x in lists)}
         for x in (*(item for _, item in loop.used), *body.returns):
             named.setdefault(id(x), _fresh(x.hint or "y", taken))
-        given = [named.get(id(p.source)) or self._expression(p.source, ATOM) for p in body.used]
+        passed = [named.get(id(p.source)) or self._expression(p.source, ATOM) for p in body.used]
         sequences = [self._expression(sequence, ATOM) for sequence, _ in loop.used]
         over = f"zip({', '.join(sequences)})" if sequences[1:] else sequences[0]
         results, call = ", ".join(named[id(x)] for x in body.returns), function(body, "_step")
-        lines.append(Line(f"for {', '.join(named[id(item)] for _, item in loop.used)} in {over}:"))
-        given += [f"\x02{size}\x03" for size in body.sizes]
-        lines.append(Line(f"    {results} = {call}({', '.join(given)})"))
-        return [*lines, *(Line(f"    {self.names[id(x)]}.append({named[id(x.source)]})") for x in lists)]
+        lines.append(CodeLine(f"for {', '.join(named[id(item)] for _, item in loop.used)} in {over}:"))
+        passed += [f"\x02{size}\x03" for size in body.sizes]
+        lines.append(CodeLine(f"    {results} = {call}({', '.join(passed)})"))
+        return [*lines, *(CodeLine(f"    {self.names[id(x)]}.append({named[id(x.source)]})") for x in lists)]
 
-    def _name(self, x: Traced, held: dict[str, Traced], at: int) -> None:
+    def _name(self, x: WrittenTensor, held: dict[str, WrittenTensor], at: int) -> None:
         base = x.hint if x.hint.isidentifier() and not keyword.iskeyword(x.hint) else "y"
         names = (name for name in (base, *(f"{base}_{i}" for i in range(2, 99))) if name not in self.called)
         name = next(name for name in names if name not in held or self._free(held[name], x, at))
         held[name], self.names[id(x)] = x, name
 
-    def _free(self, holder: Traced, x: Traced, at: int) -> bool:
+    def _free(self, holder: WrittenTensor, x: WrittenTensor, at: int) -> bool:
         """Whether the name of a tensor is free for another one, which is made at a line."""
         together = holder.statement is x.statement and bool(x.statement.parts)
         return self._last.get(id(holder), -1) <= at and not together
@@ -219,7 +220,7 @@ class Forward:
     def _text(self, statement: Statement) -> str:
         return "".join(part if isinstance(part, str) else self._expression(*part) for part in statement.parts)
 
-    def _expression(self, x: Traced, rank: int) -> str:
+    def _expression(self, x: WrittenTensor, rank: int) -> str:
         statement = x.statement
         if id(statement) not in self.inlined:
             return self.names[id(x)]
@@ -229,7 +230,7 @@ class Forward:
         return f"({text})" if statement.rank < rank else text
 
 
-def place(x: Traced) -> int:
+def place(x: WrittenTensor) -> int:
     """Which result of its statement a tensor is."""
     return next(i for i, out in enumerate(x.statement.outs) if out is x)
 
@@ -251,11 +252,11 @@ def shape_of(shape: Sequence[Any]) -> str:
     return f"[{', '.join(code_of(n) for n in shape)}]"
 
 
-def forward(scope: Scope, title: str = "forward") -> list[str]:
+def forward(scope: CodeScope, title: str = "forward") -> list[str]:
     """The source of a scope's forward, or of a function of that name."""
-    made = Forward(scope)
-    lines = made.lines()
-    names = [made.names[id(p)] for p in scope.used]
+    body_lines = ForwardLines(scope)
+    lines = body_lines.lines()
+    names = [body_lines.names[id(p)] for p in scope.used]
     for p, name in zip(scope.used, names, strict=True):
         for axis, size in enumerate(p.shape):
             if "\x02" in (text := code_of(size)) and text[1:-1] not in DIMS and _varies(text):
@@ -265,7 +266,7 @@ def forward(scope: Scope, title: str = "forward") -> list[str]:
     places = _places(scope, names)
     scope.sizes = [dim for dim in _dims(lines) if dim not in places]
     if scope.sizes and title == "forward":
-        what = f"{scope.path} is given no tensor with the size {scope.sizes[0]}"
+        what = f"{scope.path} is passed no tensor with the size {scope.sizes[0]}"
         raise ArchError(f"{what}: it cannot be written as plain torch yet")
     wanted = [dim for dim in _dims(lines) if dim in places]
     first = [_sizes(wanted, places)] if wanted else []
@@ -275,10 +276,15 @@ def forward(scope: Scope, title: str = "forward") -> list[str]:
     return [f"{head}  # {shapes}" if shapes else head, *(f"    {line}" for line in body)]
 
 
-def function(scope: Scope, end: str = "") -> str:
+def function(scope: CodeScope, end: str = "") -> str:
     """The name of the function that runs an operation without weights; equal ones are one function."""
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(scope.what).__name__).lower() + end
     lines = forward(scope, name)
+    # a number of a layer is handed on: layers that differ by it have one function
+    for token in {token for line in lines for token in TOKEN.findall(line) if token.startswith("l")}:
+        lines = [line.replace(f"\x02{token}\x03", "layer") for line in lines]
+        lines[0] = lines[0].replace("):", ", layer):", 1)
+        scope.sizes = [*scope.sizes, token]
     key = tuple(line.partition("  # ")[0] for line in lines)
     if key not in scope.functions:
         number = 1 + sum(
@@ -301,7 +307,7 @@ def common(line: str, twin: str) -> str:
     return code + sign + "".join(a if a == b else "…" for a, b in sizes)
 
 
-def layer_counts(scope: Scope) -> Counter[str]:
+def layer_counts(scope: CodeScope) -> Counter[str]:
     """How many modules each list of the scope's has."""
     return Counter(name.rpartition(".")[0] for name in scope.parts)
 
@@ -310,13 +316,13 @@ def _varies(text: str) -> bool:
     return any(name in DIMS for name in TOKEN.findall(text))
 
 
-def _dims(lines: list[Line]) -> list[str]:
+def _dims(lines: list[CodeLine]) -> list[str]:
     """The sizes of a pass that the lines name."""
     known = {name for line in lines for name in TOKEN.findall(line.code)}
     return [dim for dim in DIMS if dim in known]
 
 
-def _places(scope: Scope, names: list[str]) -> dict[str, tuple[str, int]]:
+def _places(scope: CodeScope, names: list[str]) -> dict[str, tuple[str, int]]:
     """By size of a pass: the parameter that has it, and on which axis."""
     places: dict[str, tuple[str, int]] = {}
     for p, name in zip(scope.used, names, strict=True):
@@ -377,7 +383,7 @@ def _times(lines: list[str], at: int, period: int) -> int:
 
 
 def _moved(line: str, by: int) -> str:
-    return NUMBER.sub(lambda found: f"self.{found[1]}[{int(found[2]) + by}]", line)
+    return NUMBER.sub(lambda match: f"self.{match[1]}[{int(match[2]) + by}]", line)
 
 
 def _loop(lines: list[str], times: int, counts: Counter[str], *, twins: bool) -> list[str]:

@@ -66,9 +66,9 @@ def combined(a: Any, b: Any, sign: str, compute: Callable[[Any, Any], Any], rank
     """The result of an operator on two numbers, with its code."""
     if not isinstance(a, int | float) or not isinstance(b, int | float):
         return NotImplemented
-    if plain(b) == NEUTRAL.get(sign):
+    if not isinstance(b, Coded) and plain(b) == NEUTRAL.get(sign):
         return a
-    if sign in "+*" and plain(a) == NEUTRAL[sign]:
+    if sign in "+*" and not isinstance(a, Coded) and plain(a) == NEUTRAL[sign]:
         return b
     if sign == "//":
         a, b = reduced(a, b)
@@ -78,20 +78,25 @@ def combined(a: Any, b: Any, sign: str, compute: Callable[[Any, Any], Any], rank
     # the right operand of - and // binds more tightly; both of a power do
     left, right = (rank + 1, SIGN) if sign == "**" else (rank, rank if sign == "+" else rank + 1)
     code = f"{code_of(a, left)} {sign} {code_of(b, right)}"
-    factors = tuple(f for n in (a, b) for f in getattr(n, "factors", (n,))) if sign == "*" else ()
+    factors = tuple(f for n in (a, b) for f in factors_of(n)) if sign == "*" else ()
     return coded(number, code, rank, factors)
+
+
+def factors_of(number: Any) -> tuple[Any, ...]:
+    """The numbers whose product it is."""
+    return number.factors if isinstance(number, Coded) else (number,)
 
 
 def reduced(a: Any, b: Any) -> tuple[Any, Any]:
     """Numbers with the quotient of a and b, without the factors that both have."""
-    above, below = list(getattr(a, "factors", (a,))), []
-    for factor in getattr(b, "factors", (b,)):
+    above, below = list(factors_of(a)), []
+    for factor in factors_of(b):
         at = next((i for i, f in enumerate(above) if code_of(f) == code_of(factor)), None)
         if at is None:
             below.append(factor)
         else:
             above.pop(at)
-    return (a, b) if len(below) == len(getattr(b, "factors", (b,))) else (prod(above), prod(below))
+    return (a, b) if len(below) == len(factors_of(b)) else (prod(above), prod(below))
 
 
 def _negated(a: Any) -> Any:

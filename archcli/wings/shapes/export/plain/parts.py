@@ -9,8 +9,8 @@ from archcli.graph import Op
 from archcli.wings.serving.launches.dtypes import NAMED
 from archcli.wings.serving.launches.tensor import ShapeTensor
 from archcli.wings.shapes.export.plain.numbers import code_of
-from archcli.wings.shapes.export.plain.scope import Scope
-from archcli.wings.shapes.export.plain.traced import Traced, Writer, arguments
+from archcli.wings.shapes.export.plain.scope import CodeScope
+from archcli.wings.shapes.export.plain.traced import Writer, WrittenTensor, arguments
 
 FLOAT = NAMED["bfloat16"]
 
@@ -24,7 +24,7 @@ def ran(op: Op, torch: Any, weights: dict[str, Any], inputs: list[Any]) -> Any:
     return tuple(out) if isinstance(out, tuple | list) else out
 
 
-def ran_on_shapes(op: Op, inputs: list[Traced]) -> ShapeTensor:
+def ran_on_shapes(op: Op, inputs: list[WrittenTensor]) -> ShapeTensor:
     """The result of one of torch's modules: a tensor of the op's shape."""
     return ShapeTensor(tuple(op.shape(*[x.shape for x in inputs])), FLOAT)
 
@@ -35,13 +35,13 @@ def unwritten(op: Op, why: str) -> ArchError:
     return ArchError(what, "archcli build makes a torch module of it")
 
 
-class Made:
+class TorchModule:
     """Code that makes one of torch's modules; `requires_grad_` leaves it as it is."""
 
     def __init__(self, code: str) -> None:
         self.code = code
 
-    def requires_grad_(self, *_: Any) -> Made:
+    def requires_grad_(self, *_: Any) -> TorchModule:
         """The same: only training asks."""
         return self
 
@@ -54,34 +54,35 @@ class Modules:
             return lambda *_, **__: None
         name = "Linear" if name == "ZeroLinear" else name
 
-        def make(*args: Any, **options: Any) -> Made:
-            return Made(f"nn.{name}({''.join(arguments(args, options))})")
+        def make(*args: Any, **options: Any) -> TorchModule:
+            return TorchModule(f"nn.{name}({''.join(arguments(args, options))})")
 
         return make
 
 
-def part_of(op: Op, inputs: list[Traced], scope: Scope) -> Any:
+def part_of(op: Op, inputs: list[WrittenTensor], scope: CodeScope) -> Any:
     """What holds the op's weights: code that makes one of torch's modules, or a scope that runs the op."""
     shapes, n = [x.shape for x in inputs], scope.n_experts
     if n is not None and op.grouped:
         weight = op.weights(*shapes)["weight"]
         sizes = ", ".join(code_of(size) for size in (n, weight[1], weight[0]))
         return f"ExpertLinear({sizes}{', bias=True' if 'bias' in op.weights(*shapes) else ''})"
-    made = None if n is not None else op.leaf(Modules(), *shapes)
-    if made is not None:
-        return made.code
+    module = None if n is not None else op.leaf(Modules(), *shapes)
+    if module is not None:
+        return module.code
     return op_scope(op, inputs, scope)
 
 
-def op_scope(op: Op, inputs: list[Traced], parent: Scope) -> Scope:
+def op_scope(op: Op, inputs: list[WrittenTensor], parent: CodeScope) -> CodeScope:
     """A scope whose forward is the op's `run` on parameters of its own; within experts on those of each."""
-    scope, n = Scope(op, f"{parent.path}.{op.name}".lstrip("."), None, parent.functions), parent.n_experts
+    scope, n = CodeScope(op, f"{parent.path}.{op.name}".lstrip("."), None, parent.functions), parent.n_experts
     params = [
         scope.param(x, x.value, x.hint if i or x.hint == "index" else "x") for i, x in enumerate(inputs)
     ]
     shapes, weights = [x.shape for x in inputs], {}
     if n is not None:
-        scope.routed = scope.param(parent.routed, parent.routed.value, "expert_of")  # type: ignore[union-attr]
+        index: Any = parent.routed
+        scope.routed = scope.param(index, index.value, "expert_of")
     scope.order = [*params, *([scope.routed] if scope.routed else [])]
     for kind, sizes in (("nn.Parameter", op.weights(*shapes)), ("buffer", op.buffers(*shapes))):
         for name, size in sizes.items():

@@ -9,13 +9,12 @@ from typing import Any
 from archcli.errors import ArchError
 from archcli.graph import Op, Tensor, tree_map
 from archcli.graph.count_tape import settings_of
-from archcli.modules.spec.context import Context
 from archcli.wings.serving.launches.tensor import ShapeTensor
-from archcli.wings.shapes.export.plain.lines import Forward, settle, shape_of
+from archcli.wings.shapes.export.plain.lines import ForwardLines, settle, shape_of
 from archcli.wings.shapes.export.plain.numbers import coded
 from archcli.wings.shapes.export.plain.parts import FLOAT, part_of, ran, ran_on_shapes, unwritten
-from archcli.wings.shapes.export.plain.scope import Scope
-from archcli.wings.shapes.export.plain.traced import Statement, Traced, Writer, arguments, target
+from archcli.wings.shapes.export.plain.scope import CodeScope
+from archcli.wings.shapes.export.plain.traced import Statement, Writer, WrittenTensor, arguments, target
 
 SHORT = 2
 """Lines of an operation that stand among those of its module."""
@@ -37,7 +36,9 @@ def hint_of(name: str) -> str:
 class CodeTape:
     """Writes each operation into the scope of its module, and each module into a scope of its own."""
 
-    def __init__(self, scope: Scope, first: dict[str, Scope], runs: Any, lent: Scope | None = None) -> None:
+    def __init__(
+        self, scope: CodeScope, first: dict[str, CodeScope], runs: Any, lent: CodeScope | None = None
+    ) -> None:
         self.scope, self.first, self.runs, self.lent = scope, first, runs, lent
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
@@ -55,9 +56,9 @@ class CodeTape:
         for i, (x, shape) in enumerate(zip(out, promised, strict=True) if many else ((out, promised),)):
             named = names[i] if many and len(names) == len(out) else x.hint
             self._noted(x, shape, named if many else hint_of(op.name), inputs)
-        return tree_map(lambda x: Tensor(self, x), Traced, out)
+        return tree_map(lambda x: Tensor(self, x), WrittenTensor, out)
 
-    def _run(self, op: Op, inputs: list[Traced]) -> Any:
+    def _run(self, op: Op, inputs: list[WrittenTensor]) -> Any:
         """What an op without weights returns: of a long one by a function of its own."""
         key = type(op), repr(settings_of(op)), tuple([(shape_of(x.shape), x.value.dtype) for x in inputs])
         if key not in self.runs:
@@ -71,9 +72,9 @@ class CodeTape:
             known.append(entered(self.scope, function, "", inputs, tuple(function.results), ""))
         return known[0]
 
-    def _function(self, op: Op, inputs: list[Traced]) -> Scope | None:
+    def _function(self, op: Op, inputs: list[WrittenTensor]) -> CodeScope | None:
         """The function that runs the op; None where it is short."""
-        function = Scope(op, functions=self.scope.functions)
+        function = CodeScope(op, functions=self.scope.functions)
         names = [*signature(op.run).parameters][2:]
         names += [x.hint for x in inputs[len(names) - 1 :]]
         params = [function.param(x, x.value, name) for x, name in zip(inputs, names, strict=False)]
@@ -85,25 +86,25 @@ class CodeTape:
         )
         settle(function, function.results)
         passes = any(x is p for x in function.results for p in params)
-        return None if passes or len(Forward(function).lines()) <= SHORT else function
+        return None if passes or len(ForwardLines(function).lines()) <= SHORT else function
 
-    def _noted(self, x: Traced, shape: Any, hint: str, inputs: list[Traced]) -> None:
+    def _noted(self, x: WrittenTensor, shape: Any, hint: str, inputs: list[WrittenTensor]) -> None:
         """Give what an operation returns its shape in the names of the model, and a name."""
-        if any(x is given for given in inputs):
+        if any(x is y for y in inputs):
             return
         x.value.shape, x.statement.noted = tuple(shape), True
         x.hint = hint or x.hint
 
-    def _called(self, op: Op, inputs: list[Traced]) -> Any:
+    def _called(self, op: Op, inputs: list[WrittenTensor]) -> Any:
         part = self._part(op, inputs)
         routed = [self.scope.routed] if self.scope.n_experts is not None and self.scope.routed else []
-        if not isinstance(part, Scope):
+        if not isinstance(part, CodeScope):
             value = ran_on_shapes(op, inputs)
-            given = arguments((*inputs, *routed), {})
-            return self.scope.recorded([f"self.{op.name}(", *given, ")"], value)
+            read = arguments((*inputs, *routed), {})
+            return self.scope.recorded([f"self.{op.name}(", *read, ")"], value)
         return entered(self.scope, part, op.name, [*inputs, *routed], tuple(part.results), self.scope.path)
 
-    def _part(self, op: Op, inputs: list[Traced]) -> Any:
+    def _part(self, op: Op, inputs: list[WrittenTensor]) -> Any:
         """The module that holds the op's weights, made once."""
         known = (self.lent or self.scope).parts
         if op.name not in known:
@@ -135,7 +136,7 @@ class CodeTape:
     def call(self, module: Any, name: str, *args: Any, **options: Any) -> Any:
         """Write the child's forward into a scope of its own."""
         experts, key = options.get("experts"), options.get("shares")
-        child = Scope(
+        child = CodeScope(
             module,
             f"{self.scope.path}.{name}".lstrip("."),
             experts and experts.n_experts,
@@ -146,10 +147,10 @@ class CodeTape:
         number = name.removeprefix("layers.")
         if number.isdigit():
             layer = coded(int(number), f"\x02l{number}\x03")
-            args = tuple([arg._replace(layer=layer) if isinstance(arg, Context) else arg for arg in args])
+            args = tuple([arg._replace(layer=layer) if hasattr(arg, "layer") else arg for arg in args])
         tape = CodeTape(child, self.first, self.runs, lent)
-        given = [x.value for x in tensors_in(args)]
-        first = given[0] if given else None
+        read = [x.value for x in tensors_in(args)]
+        first = read[0] if read else None
 
         def inside(x: Tensor) -> Tensor:
             hint = "x" if x.value is first and len(x.shape) > 2 else x.value.hint  # noqa: PLR2004
@@ -194,8 +195,8 @@ def tensors_in(tree: Any) -> list[Tensor]:
 
 
 def entered(
-    scope: Scope, child: Scope, name: str, inputs: Any, results: tuple[Traced, ...], path: str
-) -> tuple[Traced, ...] | Traced:
+    scope: CodeScope, child: CodeScope, name: str, inputs: Any, results: tuple[WrittenTensor, ...], path: str
+) -> tuple[WrittenTensor, ...] | WrittenTensor:
     """The call of a child in its parent's code, and what it gives there; `inputs` None for a module's."""
     statement = Statement([name])
     statement.call, statement.noted = child, True
@@ -211,7 +212,7 @@ def entered(
             y.weight, y.hint = x.weight, x.hint
             outs.append(y)
         else:
-            y = Traced(scope, statement, ShapeTensor(x.value.shape, x.value.dtype), x.hint)
+            y = WrittenTensor(scope, statement, ShapeTensor(x.value.shape, x.value.dtype), x.hint)
             y.source = x
             outs.append(y)
     return outs[0] if inputs is not None and not child.runs else tuple(outs)

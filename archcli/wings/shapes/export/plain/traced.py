@@ -45,12 +45,12 @@ class Statement:
 
     def __init__(self, parts: list[Any], rank: int = ATOM, keys: tuple[str, ...] = ("",)) -> None:
         self.parts, self.rank, self.keys = parts, rank, keys
-        self.outs: list[Traced] = []
+        self.outs: list[WrittenTensor] = []
         self.call: Any = None
         self.noted = False
 
 
-def reads(statement: Statement) -> list[Traced]:
+def reads(statement: Statement) -> list[WrittenTensor]:
     """The tensors in a statement's code."""
     return [part[0] for part in statement.parts if isinstance(part, tuple)]
 
@@ -79,7 +79,7 @@ class Described:
     __hash__ = object.__hash__
 
 
-class Traced:
+class WrittenTensor:
     """A tensor in the code of a scope: the statement that makes it, its shape and a name that suits it."""
 
     def __init__(self, scope: Any, statement: Statement, value: ShapeTensor, hint: str = "") -> None:
@@ -130,7 +130,7 @@ def _define(name: str, sign: str, rank: int) -> None:
     left, right = (rank + 1, rank + (sign not in "+*")) if rank in (COMPARE, POWER) else (rank, rank + 1)
 
     def operate(a: Any, b: Any) -> Any:
-        if not isinstance(b, Traced) and NEUTRAL.get(sign) == b and a.is_floating_point():
+        if not isinstance(b, WrittenTensor) and NEUTRAL.get(sign) == b and a.is_floating_point():
             return a
         return a.scope.recorded(
             [*code(a, left), f" {sign} ", *code(b, right)], getattr(a.value, f"__{name}__")(bare(b)), rank
@@ -140,9 +140,9 @@ def _define(name: str, sign: str, rank: int) -> None:
         value = getattr(b.value, f"__r{name}__")(bare(a))
         return b.scope.recorded([*code(a, left), f" {sign} ", *code(b, right)], value, rank)
 
-    setattr(Traced, f"__{name}__", operate)
+    setattr(WrittenTensor, f"__{name}__", operate)
     if hasattr(ShapeTensor, f"__r{name}__"):
-        setattr(Traced, f"__r{name}__", reflected)
+        setattr(WrittenTensor, f"__r{name}__", reflected)
 
 
 for _name, _how in SIGNS.items():
@@ -151,7 +151,7 @@ for _name, _how in SIGNS.items():
 
 def bare(value: Any) -> Any:
     """The value as the stand-in for torch takes it."""
-    if isinstance(value, Traced | Described):
+    if isinstance(value, WrittenTensor | Described):
         return value.value
     if isinstance(value, tuple | list):
         return type(value)(bare(item) for item in value)
@@ -160,7 +160,7 @@ def bare(value: Any) -> Any:
 
 def code(value: Any, rank: int = COMPARE) -> list[Any]:
     """The code of an argument, as parts of a statement."""
-    if isinstance(value, Traced):
+    if isinstance(value, WrittenTensor):
         return [(value, rank)] if value.number is None or rank == COMPARE else code(value.number, rank)
     if isinstance(value, Described):
         return value.parts
@@ -229,7 +229,7 @@ def arguments(args: tuple[Any, ...], options: dict[str, Any]) -> list[Any]:
 
 
 def _is_usual(name: str, value: Any) -> bool:
-    return not isinstance(value, Traced) and value in USUAL.get(name, ())
+    return not isinstance(value, WrittenTensor) and value in USUAL.get(name, ())
 
 
 def target() -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-WIDTH = 100
+WIDTH = 110
 
 
 def wrapped(line: str) -> Iterator[str]:
@@ -31,6 +31,10 @@ def broken(code: str, indent: str) -> Iterator[str]:
     start, end = max(spans, key=lambda span: span[1] - span[0])
     items = parts(code[start + 1 : end])
     yield code[: start + 1]
+    inner = f"{indent}    {code[start + 1 : end]}"
+    if len(inner) <= WIDTH:
+        yield inner
+        items = []
     for item in items:
         last = "," if len(items) > 1 and not item.endswith(",") else ""
         yield from broken(f"{indent}    {item}{last}", f"{indent}    ")

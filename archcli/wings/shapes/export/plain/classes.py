@@ -39,6 +39,7 @@ class Classes:
         self.fields = fields
         self.by_text: dict[Any, Class] = {}
         self.of: dict[int, Class] = {}
+        self.exact: dict[Any, Class] = {}
         self.names: dict[str, int] = {}
 
     def add(self, scope: CodeScope) -> None:
@@ -46,6 +47,14 @@ class Classes:
         for part in scope.parts.values():
             if isinstance(part, CodeScope):
                 self.add(part)
+        # what no forward runs, as layers of multi-token prediction, has the classes of what one runs
+        held = tuple((key, p if isinstance(p, str) else id(self.of[id(p)])) for key, p in scope.parts.items())
+        exact = type(scope.what), held, tuple(scope.weights.items())
+        if not scope.settled and exact in self.exact:
+            scope.lines = self.exact[exact].scopes[0].lines
+            self.exact[exact].scopes.append(scope)
+            self.of[id(scope)] = self.exact[exact]
+            return
         scope.lines = forward(scope) if scope.settled else []
         name = base_name(scope)
         parts = tuple(
@@ -60,6 +69,7 @@ class Classes:
             self.by_text[key] = Class(name if number == 1 else f"{name}{number}", scope.lines)
         self.by_text[key].scopes.append(scope)
         self.of[id(scope)] = self.by_text[key]
+        self.exact.setdefault(exact, self.by_text[key])
 
     def fill(self) -> None:
         """Find the arguments of all classes: numbers and parts in which their scopes differ."""

@@ -96,6 +96,12 @@ def _dtype(read: InputSpec) -> Any:
     return NAMED["int64"] if read.kind == "ids" else FLOAT
 
 
+DOC = '''"""{name} in plain PyTorch: Model()(tokens) gives its logits.
+
+In comments B is the number of sequences, T their length. There is no cache and no dropout.{towers}
+"""'''
+TOWERS = "\nThe encoders of images and sounds are left out."
+
 EXPERTS = '''class ExpertLinear(nn.Module):
     """A matrix for each expert. Tokens come sorted by expert."""
 
@@ -131,7 +137,11 @@ def source(model: Model, scope: CodeScope, constants: dict[str, tuple[str, Any]]
     imports = (
         ["import torch"] + ["import torch.nn.functional as F"] * ("F." in body) + ["from torch import nn"]
     )
-    doc = f'"""{model.name} in plain PyTorch: Model()(tokens) gives its logits. No cache, no dropout."""'
+    depths = {value for path, value in settings(model) if path.endswith("n_layers")}
+    if len(depths) == 1 and (written_depth := f" in range({(depth := depths.pop())}))") in body:
+        lines.append(f"N_LAYERS = {depth}")
+        body = body.replace(written_depth, " in range(N_LAYERS))")
+    doc = DOC.format(name=model.name, towers=TOWERS if model.towers else "")
     text = "\n".join([doc, "", *imports, "", *lines, "", "", body])
     text = TOKEN.sub(lambda m: names.get(m[1], m[1].removeprefix("l")), text)
     return "\n".join([short for line in text.split("\n") for short in wrapped(line)])

@@ -352,6 +352,10 @@ def folded(lines: list[str], counts: Counter[str]) -> list[str]:
     """The lines, with those that repeat for one layer after another as a loop."""
     result, at = [], 0
     while at < len(lines):
+        if not NUMBER.search(lines[at]):
+            result.append(lines[at])
+            at += 1
+            continue
         period, times = max(
             ((p, _times(lines, at, p)) for p in range(1, MOST)), key=lambda it: it[0] * (it[1] - 1)
         )

@@ -232,13 +232,25 @@ def _is_usual(name: str, value: Any) -> bool:
     return not isinstance(value, WrittenTensor) and value in USUAL.get(name, ())
 
 
+RETURNED = ("",)
+"""What stands for the names of a value that a function returns: its caller names it."""
+
+
 def target() -> tuple[str, ...]:
     """The names that the line of an operation's `run` gives to what it computes now."""
     frame: Any = sys._getframe()  # noqa: SLF001
-    while frame.f_globals["__name__"].startswith((__package__ or "archcli", "archcli.graph")):
+    while _is_writer(frame):
         frame = frame.f_back
-    where = _positions(frame.f_code)[frame.f_lasti // 2]
-    return _targets(frame.f_globals["__name__"]).get(where, ())
+    while True:
+        where = _positions(frame.f_code)[frame.f_lasti // 2]
+        names = _targets(frame.f_globals["__name__"]).get(where, ())
+        if names is not RETURNED or _is_writer(frame.f_back):
+            return names
+        frame = frame.f_back
+
+
+def _is_writer(frame: Any) -> bool:
+    return bool(frame.f_globals["__name__"].startswith((__package__ or "archcli", "archcli.graph")))
 
 
 @cache
@@ -254,6 +266,8 @@ def _targets(module: str) -> dict[Any, tuple[str, ...]]:
     for node in ast.walk(ast.parse(inspect.getsource(sys.modules[module]))):
         if isinstance(node, ast.Assign):
             _assign(node.targets[0], node.value, known)
+        elif isinstance(node, ast.Return) and node.value is not None:
+            known[_where(node.value)] = RETURNED
     return known
 
 
@@ -263,5 +277,8 @@ def _assign(name: ast.expr, value: ast.expr, known: dict[Any, tuple[str, ...]]) 
         for item, part in zip(names, value.elts, strict=True):
             _assign(item, part, known)
     elif all(isinstance(item, ast.Name) for item in names):
-        where = value.lineno, value.end_lineno, value.col_offset, value.end_col_offset
-        known[where] = tuple(item.id for item in names if isinstance(item, ast.Name))
+        known[_where(value)] = tuple(item.id for item in names if isinstance(item, ast.Name))
+
+
+def _where(node: ast.expr) -> tuple[Any, ...]:
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset

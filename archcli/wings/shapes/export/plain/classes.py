@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from archcli.wings.shapes.export.plain.lines import DIMS, MOST, TOKEN, forward
+from archcli.wings.shapes.export.plain.folding import MOST
+from archcli.wings.shapes.export.plain.lines import DIMS, TOKEN, forward
 from archcli.wings.shapes.export.plain.scope import CodeScope
 
 

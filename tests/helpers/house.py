@@ -76,8 +76,7 @@ WINGS = "archcli.wings"
 ROOMS_OF_WINGS = {
     **dict.fromkeys(("devices", "families", "huggingface"), "load"),
     **dict.fromkeys(
-        ("anatomy", "export", "memory", "predict", "profile", "queueing", "scale", "symbolic", "weights"),
-        "measure",
+        ("anatomy", "memory", "predict", "profile", "queueing", "scale", "symbolic", "weights"), "measure"
     ),
     **dict.fromkeys(("drawn", "recorded"), "recording"),
     "export": "api",  # between what is loaded and what is measured

@@ -152,3 +152,11 @@ def test_parts_that_are_left_out_are_named(cli):
     done = cli("export", "gemma-3-4b-vision")
     assert done.code == 0
     assert "note: the vision tower and projector are left out" in done.err
+
+
+def test_a_file_of_pytorch_says_what_it_leaves_out(tmp_path, cli):
+    file = tmp_path / "model.py"
+    done = cli("export", "deepseek-v3", "--to", "torch", "-o", file)
+    assert (done.code, done.out) == (0, "")
+    assert "note: multi-token prediction has its parameters, and no forward" in done.err
+    assert "class Model(nn.Module):" in file.read_text()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from pathlib import Path
@@ -13,6 +13,7 @@ from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
 from archcli.load.foreign.class_names import preset_types
 from archcli.load.spec.written import to_yaml
+from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.render.write import check_writable, write, write_new_files
 from archcli.wings.shapes.export.families import Wanted, written
@@ -21,8 +22,11 @@ CONFIG = "config.json"
 FIRST = ("architectures", "model_type")
 
 Target = Annotated[
-    Literal["hf", "yaml"],
-    Option("hf: a config.json that transformers loads. yaml: archcli's own form, without defaults."),
+    Literal["hf", "torch", "yaml"],
+    Option(
+        "hf: a config.json that transformers loads. torch: one file of plain PyTorch, to read and to run. "
+        "yaml: archcli's own form, without defaults."
+    ),
 ]
 ModelType = Annotated[
     str | None,
@@ -74,18 +78,29 @@ def export_of(subject: Subject, options: ExportOptions) -> Exported:
     """The other form of a loaded model. Raises ArchError where it cannot express the model exactly."""
     if options.to == "yaml":
         return Exported(subject.name, "yaml", to_yaml(subject.model), {}, subject.text_notes)
-    parts = tuple(dict.fromkeys(tower.part.replace("_", " ") for tower in subject.model.towers))
-    left_out = [f"the {' and '.join(parts)} and projector are left out"] if parts else []
-    stored = subject.model.quantization or subject.model.published_in
-    left_out += ["how the published weights are stored (quantization_config) is left out"] if stored else []
     language = subject.model.replace(towers=(), beside=())
+    notes = (*subject.name_notes, *_left_out(subject.model, options.to))
+    if options.to == "torch":
+        from archcli.wings.shapes.export.plain.file import torch_file  # of programs alone
+
+        text = torch_file(language)
+        return Exported(subject.name, "torch", text, {"lines": text.count("\n")}, notes)
     known = preset_types().get(subject.name, "") or _inner_type(subject.config)
     config = written(Wanted(language, subject.name, known), options.model_type)
-    text = json.dumps(
-        dict(sorted(config.data.items(), key=lambda item: (item[0] not in FIRST, item[0]))), indent=2
-    )
+    ordered = dict(sorted(config.data.items(), key=lambda item: (item[0] not in FIRST, item[0])))
     facts = {"model_type": config.data["model_type"], "class": config.data["architectures"][0]}
-    return Exported(subject.name, "hf", f"{text}\n", facts, (*subject.name_notes, *left_out))
+    return Exported(subject.name, "hf", f"{json.dumps(ordered, indent=2)}\n", facts, notes)
+
+
+def _left_out(model: Model, to: str) -> Iterator[str]:
+    """What the other form does not have."""
+    parts = dict.fromkeys(tower.part.replace("_", " ") for tower in model.towers)
+    if parts:
+        yield f"the {' and '.join(parts)} and projector are left out"
+    if to == "hf" and (model.quantization or model.published_in):
+        yield "how the published weights are stored (quantization_config) is left out"
+    if to == "torch" and model.value_of("mtp"):
+        yield "multi-token prediction has its parameters, and no forward: it runs in training alone"
 
 
 def _inner_type(config: Any) -> str:
@@ -98,10 +113,11 @@ def _inner_type(config: Any) -> str:
 
 @asks(ExportOptions)
 def export(options: ExportOptions) -> Exported:
-    """An architecture in the words of others: a config.json that transformers loads, or a minimal YAML.
+    """An architecture in the words of others: a config.json, a file of plain PyTorch, or a minimal YAML.
 
     The config.json is the one whose import is the model, setting for setting; ArchError where no class
-    expresses it, with the nearest and what that lacks. `.text` is the file, `.save(DIR)` writes it.
+    expresses it, with the nearest and what that lacks. The PyTorch file is the model's own forward, written
+    down: `Model()` gives its logits. `.text` is the file, `.save(DIR)` writes it.
 
     Example: `export("llama-3.1-8b").facts["class"]` is LlamaForCausalLM.
     """

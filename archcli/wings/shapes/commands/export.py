@@ -28,11 +28,12 @@ Written = Annotated[
 def run(
     options: ExportOptions, *, overrides: Set = None, output: Written = None, as_json: Json = False
 ) -> None:
-    """Write an architecture as a config.json, or as a YAML.
+    """Write an architecture as a config.json, PyTorch or a YAML.
 
     A config.json is found by asking its import backwards: it is the file that archcli reads as this model,
     setting for setting. Where no class of transformers has all of it, the nearest is named, with what it
-    lacks, and nothing is written.
+    lacks, and nothing is written. A file of PyTorch is the model's own forward, written down: classes, shapes
+    in comments, a loop over layers, no cache, and nothing of archcli in it.
     """
     check_apart(output, as_json=as_json)
     is_file = output is not None and descriptor(output) is None

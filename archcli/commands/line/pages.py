@@ -90,7 +90,6 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
         "archcli export llama-3.1-8b": "The config.json that transformers loads as this model.",
         "archcli export my.yaml -o my-model": "Into a new folder, my-model/config.json.",
         "archcli export llama-3.1-8b --to torch": "The model as one file of plain PyTorch, to read.",
-        "archcli export config.json --to yaml": "A config.json as a YAML of archcli, without defaults.",
     },
     "check": {
         "archcli check llama-3.1-8b": "All rules.",

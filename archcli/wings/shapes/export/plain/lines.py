@@ -13,7 +13,7 @@ from archcli.wings.shapes.export.plain.folding import folded
 from archcli.wings.shapes.export.plain.loops import Loop
 from archcli.wings.shapes.export.plain.numbers import ATOM, code_of
 from archcli.wings.shapes.export.plain.scope import CodeScope
-from archcli.wings.shapes.export.plain.traced import Statement, WrittenTensor, arguments, reads
+from archcli.wings.shapes.export.plain.traced import PendingLine, WrittenTensor, arguments, reads
 
 LONGEST, NESTED = 78, 60
 """Characters of a line, and of an expression within another."""
@@ -55,7 +55,7 @@ def settle(scope: CodeScope, returns: list[WrittenTensor]) -> list[WrittenTensor
     return scope.used
 
 
-def _settle_call(statement: Statement, outs: list[WrittenTensor]) -> None:
+def _settle_call(statement: PendingLine, outs: list[WrittenTensor]) -> None:
     """Make a call's code of the parameters that its module reads and the results that are read of it."""
     (name, inputs), child = statement.parts, statement.call
     if not name:
@@ -108,17 +108,17 @@ class ForwardLines:
         # a local variable would hide the function
         self.called = {str(s.parts[0])[:-1] for s in scope.statements if s.call is not None}
         self.names: dict[int, str] = {}
-        self._returned = Statement(arguments(tuple(scope.returns), {}))
+        self._returned = PendingLine(arguments(tuple(scope.returns), {}))
         self._sizes: dict[int, int] = {}
         for statement in (*scope.statements, self._returned):
             self._choose(statement)
         self.rows = [s for s in scope.statements if id(s) not in self.inlined]
         self._last = self._last_reads()
 
-    def _wanted(self, statement: Statement) -> list[WrittenTensor]:
+    def _wanted(self, statement: PendingLine) -> list[WrittenTensor]:
         return [x for x in statement.outs if id(x) in self.scope.wanted]
 
-    def _choose(self, statement: Statement) -> None:
+    def _choose(self, statement: PendingLine) -> None:
         """Choose which of the statements that this one reads stand within it."""
         size = sum(len(_shown(part)) for part in statement.parts if isinstance(part, str))
         size += sum(len(x.hint) or 1 for x in reads(statement))
@@ -139,7 +139,7 @@ class ForwardLines:
                 size += more - (len(x.hint) or 1)
         self._sizes[id(statement)] = size
 
-    def _only(self, statement: Statement) -> bool:
+    def _only(self, statement: PendingLine) -> bool:
         """Whether one result of a statement is read, once."""
         wanted = self._wanted(statement)
         return len(wanted) == 1 and self.uses[id(wanted[0])] == 1
@@ -148,7 +148,7 @@ class ForwardLines:
         """The last line that reads each tensor, directly or within another statement."""
         last: dict[int, int] = {}
 
-        def visit(statement: Statement, at: int) -> None:
+        def visit(statement: PendingLine, at: int) -> None:
             for x in reads(statement):
                 last[id(x)] = max(last.get(id(x), -1), at)
                 if id(x.statement) in self.inlined:
@@ -218,7 +218,7 @@ class ForwardLines:
         together = holder.statement is x.statement and bool(x.statement.parts)
         return self._last.get(id(holder), -1) <= at and not together
 
-    def _text(self, statement: Statement) -> str:
+    def _text(self, statement: PendingLine) -> str:
         return "".join(part if isinstance(part, str) else self._expression(*part) for part in statement.parts)
 
     def _expression(self, x: WrittenTensor, rank: int) -> str:

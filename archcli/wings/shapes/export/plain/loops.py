@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli.wings.serving.launches.tensor import ShapeTensor
 from archcli.wings.shapes.export.plain.numbers import ATOM, code_of, coded
-from archcli.wings.shapes.export.plain.traced import Statement, WrittenTensor, arguments, reads
+from archcli.wings.shapes.export.plain.traced import PendingLine, WrittenTensor, arguments, reads
 
 VARIED = tuple(f"\x02{letter}\x03" for letter in "BTSQ")
 """Sizes that a pass decides."""
@@ -18,7 +18,7 @@ def varies(size: Any) -> bool:
     return any(token in code_of(size) for token in VARIED)
 
 
-class Loop(Statement):
+class Loop(PendingLine):
     """A loop in the code: over which sequences, with what carried from one step to the next.
 
     items: a sequence and the tensor that stands for its pieces. carried: what a tensor is before the first
@@ -62,7 +62,7 @@ class Loop(Statement):
     def _joined(self, value: ShapeTensor) -> ShapeTensor:
         return ShapeTensor(value.shape, value.dtype)
 
-    def _move(self, statements: list[Statement]) -> None:
+    def _move(self, statements: list[PendingLine]) -> None:
         """Give the body a scope of its own, whose parameters are what it reads from outside."""
         body = self.call = type(self.scope)(self.scope.what, functions=self.scope.functions)
         inside = {id(x) for s in statements for x in s.outs}
@@ -86,7 +86,7 @@ class Loop(Statement):
             p.source = y if p.source is x else p.source
 
 
-def _form(statement: Statement) -> list[Any]:
+def _form(statement: PendingLine) -> list[Any]:
     return [part if isinstance(part, str) else part[1] for part in statement.parts]
 
 
@@ -115,12 +115,12 @@ class LoopedPieces:
         loop, leads = scope.loop if joins else Loop(scope), not joins
         above, scope.loop = scope.loop, loop
         loop.start = len(scope.statements)
-        item = WrittenTensor(scope, Statement([]), piece, self.x.hint)
+        item = WrittenTensor(scope, PendingLine([]), piece, self.x.hint)
         loop.items.append((sequence, item))
         yield item
         if leads:
             loop.middle = len(scope.statements)
-        yield WrittenTensor(scope, Statement([]), ShapeTensor(piece.shape, piece.dtype), self.x.hint)
+        yield WrittenTensor(scope, PendingLine([]), ShapeTensor(piece.shape, piece.dtype), self.x.hint)
         if leads:
             scope.loop = above
             loop.close()

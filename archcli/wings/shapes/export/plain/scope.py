@@ -9,7 +9,7 @@ from archcli.wings.shapes.export.plain.loops import LoopedPieces, varies
 from archcli.wings.shapes.export.plain.numbers import ATOM, code_of, coded
 from archcli.wings.shapes.export.plain.traced import (
     Described,
-    Statement,
+    PendingLine,
     WrittenTensor,
     arguments,
     bare,
@@ -33,7 +33,7 @@ class CodeScope:
         self.used: list[WrittenTensor] = []
         self.sizes: list[str] = []
         self.order: list[WrittenTensor] = []
-        self.statements: list[Statement] = []
+        self.statements: list[PendingLine] = []
         self.parts: dict[str, Any] = {}
         self.weights: dict[str, str] = {}
         self.returns: list[WrittenTensor] = []
@@ -43,7 +43,7 @@ class CodeScope:
         self.loop: Any = None
         self.lent: CodeScope | None = None
         self.calls: dict[Any, Any] = {}
-        self.every: list[Statement] = []
+        self.every: list[PendingLine] = []
         self.lines: list[str] = []
         self.wanted: set[int] = set()
 
@@ -51,7 +51,7 @@ class CodeScope:
         """The tensor that stands for an argument in this scope."""
         known = next((p for p in self.params if p.source is source and source is not None), None)
         if known is None:
-            known = WrittenTensor(self, Statement([]), value, hint)
+            known = WrittenTensor(self, PendingLine([]), value, hint)
             known.source, known.weight = source, source.weight if source is not None else ""
             self.params.append(known)
         return known
@@ -78,7 +78,7 @@ class CodeScope:
             and not str(parts[1]).startswith(".new_")
             else ""
         )
-        statement = Statement(parts, rank, keys)
+        statement = PendingLine(parts, rank, keys)
         self.statements.append(statement)
         names = target()
         names = names if len(names) == len(values) else (kept,) * len(values)

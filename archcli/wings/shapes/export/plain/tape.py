@@ -14,7 +14,7 @@ from archcli.wings.shapes.export.plain.lines import ForwardLines, settle, shape_
 from archcli.wings.shapes.export.plain.numbers import coded
 from archcli.wings.shapes.export.plain.parts import FLOAT, part_of, ran, ran_on_shapes, unwritten
 from archcli.wings.shapes.export.plain.scope import CodeScope
-from archcli.wings.shapes.export.plain.traced import Statement, Writer, WrittenTensor, arguments, target
+from archcli.wings.shapes.export.plain.traced import PendingLine, Writer, WrittenTensor, arguments, target
 
 SHORT = 2
 """Lines of an operation that stand among those of its module."""
@@ -198,7 +198,7 @@ def entered(
     scope: CodeScope, child: CodeScope, name: str, inputs: Any, results: tuple[WrittenTensor, ...], path: str
 ) -> tuple[WrittenTensor, ...] | WrittenTensor:
     """The call of a child in its parent's code, and what it gives there; `inputs` None for a module's."""
-    statement = Statement([name])
+    statement = PendingLine([name])
     statement.call, statement.noted = child, True
     scope.statements.append(statement)
     sources = inputs or []

@@ -35,7 +35,7 @@ SIGNS = {
 }
 
 
-class Statement:
+class PendingLine:
     """A line of code before it has names: its parts, and the tensors that it makes.
 
     parts: text, and pairs of a tensor and how tightly its code must bind there.
@@ -50,7 +50,7 @@ class Statement:
         self.noted = False
 
 
-def reads(statement: Statement) -> list[WrittenTensor]:
+def reads(statement: PendingLine) -> list[WrittenTensor]:
     """The tensors in a statement's code."""
     return [part[0] for part in statement.parts if isinstance(part, tuple)]
 
@@ -82,7 +82,7 @@ class Described:
 class WrittenTensor:
     """A tensor in the code of a scope: the statement that makes it, its shape and a name that suits it."""
 
-    def __init__(self, scope: Any, statement: Statement, value: ShapeTensor, hint: str = "") -> None:
+    def __init__(self, scope: Any, statement: PendingLine, value: ShapeTensor, hint: str = "") -> None:
         self.scope, self.statement, self.value, self.hint = scope, statement, value, hint
         self.source: Any = None
         self.weight, self.every = "", False

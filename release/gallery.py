@@ -26,7 +26,7 @@ HEADS = (
     ("preset", "{name}"),
     ("released", "{released}"),
     ("parameters", "{params}"),
-    ("read per token", "{active_params}"),
+    ("active", "{active_params}"),
     ("layers", "{layers}"),
     ("d_model", "{d_model}"),
     ("attention", "{attention}"),

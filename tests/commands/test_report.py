@@ -132,7 +132,7 @@ def profile(**totals):
     by_class = {name: {"time_share": share} for name, share in shares.items()}
     inputs = {"phase": "forward", "batch_size": 1, "seq_len": 32, "past": 0, "dtype": "fp32", "device": "cpu"}
     known = {"wall_s": 0.01, "by_class": by_class, "machine": {"CPU": "2 x Abacus"}, "reliable": True}
-    return {"inputs": inputs, "totals": {**known, "warnings": [], **totals}}
+    return {"notes": [], "inputs": inputs, "totals": {**known, "warnings": [], **totals}}
 
 
 def test_measured_time_is_of_the_whole_wall_and_says_when_it_is_not_reliable(monkeypatch):
@@ -149,7 +149,8 @@ def test_measured_time_is_of_the_whole_wall_and_says_when_it_is_not_reliable(mon
         assert [entry["share"] for entry in entries] == [0.6, 0.05, 0.25, 0.1]
     assert [*shown] == ["", "NOT RELIABLE: a busy machine."]
     for words in shown.values():
-        assert "10.0 ms a pass, the whole wall time: forward, 1 × 32 tokens, fp32, on cpu 2 x Abacus" in words
+        conditions = "phase forward, batch size 1, seq len 32, dtype fp32, 2 x Abacus; 10.0 ms a pass"
+        assert f"Shares of the whole wall time: {conditions}" in words
 
 
 def test_a_notebook_shows_the_page_in_a_frame(monkeypatch):

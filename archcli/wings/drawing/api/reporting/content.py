@@ -23,6 +23,7 @@ from archcli.wings.drawing.picture.architecture.page.sheet import redrawn
 from archcli.wings.drawing.picture.architecture.redraw import Redrawn
 from archcli.wings.drawing.report.page import model_code, page
 from archcli.wings.serving.recorded.classes import FRAMEWORK, UNATTRIBUTED, label_of
+from archcli.wings.serving.recorded.conditions import conditions_of, warnings_of
 from archcli.wings.shapes.symbolic import required
 from archcli.wings.shapes.symbolic.closed.addresses import CACHE_DTYPES, Address
 from archcli.wings.shapes.symbolic.closed.calculator import Calculator, calculator, scripts
@@ -211,16 +212,10 @@ def _timed(options: ReportOptions) -> dict[str, str]:
     profile = _profile(options)
     if profile is None:
         return {"measured": "", "unreliable": ""}
-    totals, inputs = profile["totals"], profile["inputs"]
-    behind = f" behind {inputs['past']:,}" if inputs["past"] else ""
-    tokens = f"{inputs['batch_size']} × {inputs['seq_len']:,} tokens{behind}"
-    ms, file = f"{1e3 * totals['wall_s']:,.1f} ms a pass", Path(str(options.profile)).name
-    processor = totals["machine"].get("CPU" if inputs["device"] == "cpu" else "processor", "")
-    warnings = [*totals["warnings"]] or ["NOT RELIABLE"]
+    conditions, file = conditions_of(profile), Path(str(options.profile)).name
     return {
-        "measured": f"Shares of {ms}, the whole wall time: {inputs['phase']}, {tokens}, {inputs['dtype']}, "
-        f"on {inputs['device']} {processor}; {file}.",
-        "unreliable": "" if totals["reliable"] else " ".join(warnings),
+        "measured": f"Shares of the whole wall time: {conditions}; {file}.",
+        "unreliable": "" if profile["totals"]["reliable"] else " ".join(warnings_of(profile)),
     }
 
 

@@ -34,7 +34,8 @@ def torch_file(model: Model) -> str:
         try:
             scope = traced(named, "forward")
         except NotImplementedError as problem:
-            raise ArchError(f"{model.name} cannot be written as plain torch yet: {problem}") from problem
+            what = f"{model.name} cannot be written as plain torch yet: {problem}"
+            raise ArchError(what, "archcli.build makes a torch module of it") from problem
         if model.mtp_depth:
             trained = traced(named, "train")
             scope.parts |= {name: part for name, part in trained.parts.items() if name not in scope.parts}

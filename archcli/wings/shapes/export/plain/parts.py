@@ -20,7 +20,8 @@ def ran(op: Op, torch: Any, weights: dict[str, Any], inputs: list[Any]) -> Any:
     try:
         out = op.run_fused(torch, weights, *inputs)
     except (NotImplementedError, AttributeError, TypeError, ValueError, IndexError) as problem:
-        raise unwritten(op, str(problem).splitlines()[0]) from problem
+        known = isinstance(problem, NotImplementedError)
+        raise unwritten(op, str(problem) if known else "what it does depends on values") from problem
     return tuple(out) if isinstance(out, tuple | list) else out
 
 
@@ -32,7 +33,7 @@ def ran_on_shapes(op: Op, inputs: list[WrittenTensor]) -> ShapeTensor:
 def unwritten(op: Op, why: str) -> ArchError:
     """The error for an operation that has no code."""
     what = f"the operation {type(op).__name__} ({op.name}) cannot be written as plain torch yet: {why}"
-    return ArchError(what, "archcli build makes a torch module of it")
+    return ArchError(what, "archcli.build makes a torch module of it, --to hf a config.json")
 
 
 class TorchModule:

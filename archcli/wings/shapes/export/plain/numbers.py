@@ -48,7 +48,7 @@ def code_of(number: Any, rank: int = SUM) -> str:
         return "2 * torch.pi" if rank <= PRODUCT else "(2 * torch.pi)"
     if not isinstance(number, Coded):
         if number and (number % BATCH == 0 or number > LARGEST):
-            raise NotImplementedError(f"the size {number} of the traced pass has lost its name")
+            raise NotImplementedError("a size of the pass could not be told by the numbers of the model")
         return f"({number!r})" if number < 0 and rank > SIGN else repr(number)
     return f"({number.code})" if number.rank < rank else number.code
 

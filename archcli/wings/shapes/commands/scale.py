@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from archcli.api.asking.question import Option
@@ -38,5 +39,5 @@ def run(
     answer = scaled(subject(options.model, overrides), options)
     if write_yaml is not None:
         write(answer.yaml, write_yaml)
-        tell(f"note: {write_yaml} has the shape")
+        tell(f"note: {write_yaml} has the shape; for transformers: archcli export {quote(str(write_yaml))}")
     show(answer.report, form, output, as_json=as_json)

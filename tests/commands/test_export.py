@@ -110,6 +110,16 @@ def test_the_class_has_the_parameters_of_the_preset_and_reading_the_file_gives_i
         assert params_of_class(config) == archcli.count_params(model).totals["params"]
 
 
+def test_a_file_without_a_class_is_a_base_model(tmp_path):
+    file = tmp_path / "config.json"
+    config = {key: value for key, value in config_of("llama-3.1-8b").items() if key != "architectures"}
+    file.write_text(json.dumps(config))
+    again = config_of(file)
+    assert again["architectures"] == ["LlamaModel"]
+    # without the head: 128,256 x 4,096 fewer
+    assert params_of_class(again) == 8_030_261_248 - 128_256 * 4_096
+
+
 def test_a_yaml_is_the_model_again(tmp_path, cli):
     file = tmp_path / "again.yaml"
     assert cli("export", "gemma-3-12b", "--to", "yaml", "-o", file).code == 0

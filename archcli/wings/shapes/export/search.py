@@ -22,6 +22,7 @@ from archcli.wings.shapes.export import values
 from archcli.wings.shapes.export.reading import Data, WatchedConfig, as_text, missing_key, read_back
 from archcli.wings.shapes.export.settings import Leaves, Settings, runs_alike, unequal
 
+CLASS = "architectures"
 ROUNDS = 6
 """How often all keys are tried: a key may be of use only once another is set."""
 UNMOVED = 3
@@ -52,7 +53,7 @@ class ConfigSearch:
         """Begin with the defaults of the family's class; `wanted` are the settings of the model."""
         self.model_type, self.family, self.model, self.wanted = model_type, family, model, wanted
         self.all_wanted = list(wanted.everywhere())
-        self.data: Data = {"model_type": model_type, "architectures": [values.classes(model_type)[0]]}
+        self.data: Data = {"model_type": model_type, CLASS: [values.classes(model_type)[0]]}
         self.read: Settings | None = None
         self.lacking: Leaves = {}
         self.watched: dict[str, set[Any]] = {}
@@ -113,7 +114,7 @@ class ConfigSearch:
             before = self.off
             if self._is_exact():
                 break
-            for key in ("architectures", *self.keys()):
+            for key in (CLASS, *self.keys()):
                 if self.off:
                     self._improve(key)
             if self.off == before:
@@ -148,7 +149,7 @@ class ConfigSearch:
             self.family.mapping(self.family.of_class(config))
         self.watched, self.objects = config.watched, config.objects
         lists = {key for key in config.read if key.endswith(values.LISTS_OF_LAYERS)}
-        read = lists.union(config.watched) - {*self.family.aliases} - {"model_type", "architectures"}
+        read = lists.union(config.watched) - {*self.family.aliases} - {"model_type", CLASS}
         return sorted(read, key=lambda key: (not self._our_word(key), key))
 
     def _our_word(self, key: str) -> str:
@@ -197,7 +198,7 @@ class ConfigSearch:
             before = self.lacking
             moved = self._try({**self.data, key: value})
             unmoved = 0 if self.lacking is not before else unmoved + (moved == before)
-            if not self.off or (unmoved == UNMOVED and key not in self.objects):
+            if not self.off or (unmoved == UNMOVED and key not in {CLASS, *self.objects}):
                 return
 
     def _try(self, data: Data, depth: int = MOST_MISSING) -> Leaves | None:
@@ -233,7 +234,7 @@ class ConfigSearch:
     def _values(self, key: str) -> Iterator[Any]:
         """Values of a key to be tried, of the kind that it takes."""
         value, takes = self._known().get(key), self.watched.get(key, set())
-        if key == "architectures":
+        if key == CLASS:
             yield from ([name] for name in values.classes(self.model_type))
         elif key in self.objects:
             yield from self._in_object(key)

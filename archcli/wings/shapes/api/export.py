@@ -17,6 +17,7 @@ from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.render.write import check_writable, write, write_new_files
 from archcli.wings.shapes.export.families import Wanted, written
+from archcli.wings.shapes.export.reading import notes_on
 
 CONFIG = "config.json"
 FIRST = ("architectures", "model_type")
@@ -89,7 +90,9 @@ def export_of(subject: Subject, options: ExportOptions) -> Exported:
     config = written(Wanted(language, subject.name, known), options.model_type)
     ordered = dict(sorted(config.data.items(), key=lambda item: (item[0] not in FIRST, item[0])))
     facts = {"model_type": config.data["model_type"], "class": config.data["architectures"][0]}
-    return Exported(subject.name, "hf", f"{json.dumps(ordered, indent=2)}\n", facts, notes)
+    return Exported(
+        subject.name, "hf", f"{json.dumps(ordered, indent=2)}\n", facts, (*notes, *notes_on(ordered))
+    )
 
 
 def _left_out(model: Model, to: str) -> Iterator[str]:

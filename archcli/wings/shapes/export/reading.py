@@ -26,6 +26,11 @@ def read_back(data: Data) -> Model:
     return load_tree(import_config(data).tree, [], "config.json", (), strict=True).model
 
 
+def notes_on(data: Data) -> tuple[str, ...]:
+    """What reading a config.json has to say of it."""
+    return import_config(data).notes
+
+
 def missing_key(data: Data) -> str:
     """The key without which a file is refused; empty for another reason."""
     try:

@@ -245,7 +245,7 @@ class ConfigSearch:
             yield from self._inner(value)
         elif takes & {int, float} or isinstance(value, int | float):
             numbers = self._numbers(value, whole=int in takes)
-            if float in takes or isinstance(value, float):
+            if isinstance(value, float) or (float in takes and not isinstance(value, int)):
                 numbers = list(map(float, numbers))  # some classes refuse 16 for 16.0
             yield from (None, *numbers) if self._lacks_nothing() else (*numbers, None)
         elif isinstance(value, str) or takes:

@@ -92,9 +92,9 @@ def test_bars_are_to_scale():
 def test_the_shown_quantity_chooses_the_foot(cli):
     for shown, words in (
         ("params", "Where the parameters are"),
-        ("flops", "Where the FLOPs go"),
+        ("flops", "Where the FLOPs of "),
         ("bytes", "Where the bytes of the weights are"),
-        ("kv", "Where the cache is"),
+        ("kv", "Where the cache of 1,024 tokens is"),
     ):
         assert words in cli("draw", "gpt2", "--show", shown, "-o", "-").out
         assert words in cli("draw", "gpt2", "--show", shown).out

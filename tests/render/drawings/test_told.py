@@ -103,7 +103,7 @@ def test_a_pipe_is_as_wide_as_it_is_told():
     command = [sys.executable, "-m", "archcli", "draw", "gemma-3n-e4b"]
     environment = {**os.environ, "COLUMNS": "40", "PYTHONIOENCODING": "utf-8"}
     run = subprocess.run(
-        command, capture_output=True, text=True, check=True, env=environment, encoding="utf-8"
+        command, capture_output=True, check=True, env=environment, encoding="utf-8", timeout=120
     )
     lines = run.stdout.splitlines()
     assert max(map(len, lines)) <= 40

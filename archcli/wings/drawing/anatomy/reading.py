@@ -254,16 +254,20 @@ class Reader:
         if holds is None:
             self.states.append(row)
             return
+        is_drawn = row.id in self.drafts
         for port in self.ports.get(row.id, ()):
             of = self.drafts[port.node]
             bar = self.drafts.bar(of)
+            is_drawn = is_drawn or (bar is not None and row in bar.rows)
             if bar is None:
                 continue
             # several rows of one bar: the latent, and the rotary key beside it
             bar.cached = cached_figure(row) if bar.cached is None else added(bar.cached, cached_figure(row))
             piece = port.piece if bar is of else self.drafts.piece_behind(of)
             bar.mark(piece, cached=True)
-            bar.rows += [] if row in bar.rows else [row]
+            if not is_drawn:
+                bar.rows.append(row)
+                is_drawn = True
             if holds is StateContent.LATENT and piece is not None:
                 bar.names[piece] = "latent"
 

@@ -38,16 +38,16 @@ def heading(done):
 @every_row(
     ("args", "said"),
     [
-        (("flops",), "flops, phase forward, seq len 2,048"),
-        (("flops", "--mask", "exact", "-b", "1", "--past", "0"), "flops, phase forward, seq len 2,048"),
-        (("flops", "-b", "2", "--past", "8"), "flops, phase forward, batch size 2, seq len 2,048, past 8"),
-        (("flops", "--phase", "prefill"), "flops, phase prefill, seq len 2,048"),
+        (("flops",), "flops, phase forward, seq len 1,024"),
+        (("flops", "--mask", "exact", "-b", "1", "--past", "0"), "flops, phase forward, seq len 1,024"),
+        (("flops", "-b", "2", "--past", "8"), "flops, phase forward, batch size 2, seq len 1,024, past 8"),
+        (("flops", "--phase", "prefill"), "flops, phase prefill, seq len 1,024"),
         (
             ("flops", "--phase", "prefill", "--logits", "all"),
-            "flops, phase prefill, seq len 2,048, logits all",
+            "flops, phase prefill, seq len 1,024, logits all",
         ),
         (("flops", *DECODE, "--mask", "dense"), "flops, phase decode, past 5, mask dense"),
-        (("flops", "--mla", "absorbed", "--source-len", "9"), "flops, phase forward, seq len 2,048"),
+        (("flops", "--mla", "absorbed", "--source-len", "9"), "flops, phase forward, seq len 1,024"),
         (("kvcache",), "kvcache, context 1,024"),
         (
             ("kvcache", "--memory", "80GiB", "--source-len", "9"),
@@ -55,10 +55,10 @@ def heading(done):
         ),
         (("params",), ""),
         (("params", "--dtype", "fp8", "--depth", "1"), "params, dtype fp8, depth 1"),
-        (("show",), "show, seq len 2,048"),
+        (("show",), "show, seq len 1,024"),
         (
             ("compare", "gemma-2b", "--mla", "absorbed", "--source-len", "9"),
-            "compare, seq len 2,048",
+            "compare, seq len 1,024",
         ),
     ],
 )

@@ -178,3 +178,9 @@ def test_a_file_of_pytorch_says_what_it_leaves_out(tmp_path, cli):
     assert (done.code, done.out) == (0, "")
     assert "note: multi-token prediction has its parameters, and no forward" in done.err
     assert "class Model(nn.Module):" in file.read_text()
+
+
+def test_a_model_that_predicts_further_tokens_is_another_one():
+    model = archcli.load("deepseek-v3")
+    assert runs_alike(model, model)
+    assert not runs_alike(model.replace(mtp=None), model)

@@ -40,7 +40,7 @@ def heading(done):
     [
         (("flops",), "flops, phase forward, seq len 1,024"),
         (("flops", "--mask", "exact", "-b", "1", "--past", "0"), "flops, phase forward, seq len 1,024"),
-        (("flops", "-b", "2", "--past", "8"), "flops, phase forward, batch size 2, seq len 1,024, past 8"),
+        (("flops", "-b", "2", "--past", "8"), "flops, phase forward, batch size 2, seq len 1,016, past 8"),
         (("flops", "--phase", "prefill"), "flops, phase prefill, seq len 1,024"),
         (
             ("flops", "--phase", "prefill", "--logits", "all"),

@@ -73,3 +73,9 @@ def test_the_page_of_a_report_begins_with_it():
     html = archcli.report("gpt2").html
     data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL)[1])
     assert data["pass"]["seq_len"] == "1024"
+
+
+def test_a_usual_length_has_positions_behind_the_past(cli):
+    # gpt2 has 1,024 positions: 8 are taken
+    assert json.loads(cli("flops", "gpt2", "--past", "8", "--json").out)["inputs"]["seq_len"] == 1024 - 8
+    assert json.loads(cli("flops", "llama-3.1-8b", "--past", "8", "--json").out)["inputs"]["seq_len"] == 2048

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
-from archcli.arith import Number, Shape, is_whole, minimum
+from archcli.arith import Number, Shape, is_whole, maximum, minimum
 from archcli.errors import ArchError
 from archcli.modules.spec.values import Conversion, SizeAboveZero, SizeFromZero, check_values, refused
 
@@ -41,7 +41,9 @@ def pass_lengths(
     """The `seq_len` and `past` of a pass, of which what is left out is usual for a max_seq_len."""
     if phase == "decode" and seq_len is None:
         return {"seq_len": 1, "past": usual_tokens(longest, 1) if past is None else past}
-    return {"seq_len": usual_tokens(longest) if seq_len is None else seq_len, "past": past}
+    # behind `past` tokens as many as have a position, one at least
+    usual = maximum(1, usual_tokens(longest, past or 0)) if seq_len is None else seq_len
+    return {"seq_len": usual, "past": past}
 
 
 AUTO = "auto"

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from archcli.measure.passes import forward_pass
+from archcli.measure.passes import train_pass
 from archcli.measure.survey.compare.differences import IDENTITY
-from archcli.modules import Model
+from archcli.modules import Mixer, Model
 from archcli.modules.models.stack import Group, stacks
-from archcli.modules.spec.base import Spec, children
+from archcli.modules.spec.base import Spec, find, settings
 from archcli.modules.spec.kinds import kind_of
 
 Leaves = dict[str, Any]
@@ -40,7 +40,7 @@ class Settings:
         layered = tuple(f"{prefix}{GROUPS}" for prefix, _ in stacks(model))
         self.outside: Leaves = {
             path: value
-            for path, value in _leaves(model, "")
+            for path, value in _leaves(model).items()
             if path.split(".")[0] not in NO_ARCHITECTURE and not path.startswith(layered)
         }
         self.stacks: dict[str, list[Leaves]] = {
@@ -97,33 +97,29 @@ def unequal(ours: Leaves, theirs: Leaves) -> list[str]:
 def _layers(group: Group, d_model: int) -> Iterator[Leaves]:
     """The settings of each layer of a group; layers of one place of its pattern share them."""
     tied = {"tie": True} if group.tie else {}
-    pattern = [{**dict(_leaves(block, "", d_model)), **tied} for block in group.blocks]
+    pattern = [{**_leaves(block, d_model), **tied} for block in group.blocks]
     for index in range(group.n_layers):
         yield pattern[index % len(pattern)]
 
 
-def _leaves(part: Spec, path: str, d_model: int = 0) -> Iterator[tuple[str, Any]]:
-    """(path, value) of all values of a part; a width of heads that is left out is the one that it means."""
-    yield f"{path}kind", kind_of(type(part)) or type(part).__name__
-    below = list(children(part))
-    parts = {step.split(".")[0] for step, _ in below}
-    for name in part.fields:
-        value = getattr(part, name)
-        if name == "head_dim" and value is None and d_model and part.value_of("facts"):
-            value = part.value_of("facts")(d_model).head_dim
-        if name not in parts:
-            yield f"{path}{name}", value
-    for step, child in below:
-        yield from _leaves(child, f"{path}{step}.", d_model)
+def _leaves(part: Spec, d_model: int = 0) -> Leaves:
+    """All values of a part and the kinds of its parts; a width of heads that is left out is what it means."""
+    kinds = {f"{path}.kind": kind_of(type(it)) or type(it).__name__ for path, it in find(part, Spec)}
+    widths = {
+        f"{path}.head_dim": mixer.facts(d_model).head_dim
+        for path, mixer in (find(part, Mixer) if d_model else ())
+        if "head_dim" in mixer.fields and mixer.value_of("head_dim") is None
+    }
+    return {**kinds, **dict(settings(part)), **widths}
 
 
 def runs_alike(ours: Model, theirs: Model) -> bool:
-    """Whether a model is the architecture that another states: its operations, with its constants."""
+    """Whether a model is the architecture that another states: its operations, those of training too."""
     if theirs.max_seq_len not in (None, ours.max_seq_len) or ours.d_model != theirs.d_model:
         return False
-    passes = [forward_pass(model, seq_len=SOME_TOKENS).rows for model in (ours, theirs)]
-    settings = [
+    passes = [train_pass(model, seq_len=SOME_TOKENS).rows for model in (ours, theirs)]
+    operations = [
         [(row.path, repr(row.op), row.inputs, row.outputs, row.times, row.experts) for row in rows]
         for rows in passes
     ]
-    return settings[0] == settings[1]
+    return operations[0] == operations[1]

@@ -12,7 +12,7 @@ const chooser = (label, options, change) => {
   return [select, element("label", {}, `${label} `, select)];
 };
 
-const KEYS = ["kind", "size", "year", "series"];
+const KEYS = ["kind", "size", "year", "company"];
 const ORDERS = {
   name: (a, b) => a.dataset.name.localeCompare(b.dataset.name),
   "newest first": (a, b) => b.dataset.released.localeCompare(a.dataset.released),

@@ -6,6 +6,7 @@ and `compare`. The gallery of the site leads to them; docs/gallery.md is the gal
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -28,6 +29,8 @@ SIZES = (
     (150e9, "40B to 150B"),
 )
 LARGEST = "150B and more"
+MAKERS = Path(__file__).with_name("makers.csv")
+"""Who made the models whose names begin so; the longest beginning counts."""
 INTRODUCTION = """# Gallery
 
 {count} models as [`archcli draw`](commands/draw.md) draws them, small: layers from left to right, the mixer
@@ -59,6 +62,13 @@ Record = Mapping[str, Any]
 def size_of(record: Record) -> str:
     """The size class of a preset, by all its parameters."""
     return next((name for limit, name in SIZES if record["params"] < limit), LARGEST)
+
+
+def company_of(record: Record) -> str:
+    """Who made a preset's model. Raises ValueError where makers.csv names nobody."""
+    with MAKERS.open(newline="") as file:
+        makers = {row["name"]: row["maker"] for row in csv.DictReader(file)}
+    return makers[max((name for name in makers if record["name"].startswith(name)), key=len)]
 
 
 def forebear(record: Record, records: Sequence[Record]) -> Record | None:
@@ -164,7 +174,8 @@ def _findings(name: str) -> Iterator[str]:
 def _source(record: Record) -> Iterator[str]:
     source = record["source"]
     shown = f"<{source}>" if source.startswith("https://") else source
-    yield f"{shown}, released {record['released']}, of the series {record['series']}."
+    made = f"by {company_of(record)}, released {record['released']}, of the series {record['series']}"
+    yield f"{shown}, {made}."
     yield "The preset states no licence; look for it at the source."
     stated = (load(record["name"]).model.published or {}).get("params")
     if stated == record["params"]:
@@ -198,7 +209,7 @@ def _changes(record: Record, earlier: Record | None) -> Iterator[str]:
 
 
 def gallery_page(records: Sequence[Record]) -> str:
-    """The gallery of the site: a card for each preset by kind, lists by size, year and series."""
+    """The gallery of the site: a card for each preset by kind, lists by size, year and company."""
     parts = [INTRODUCTION.format(count=len(records))]
     for title, meaning in gallery.SECTIONS.items():
         cards = [_card(record, title) for record in records if gallery.section_of(record) == title]
@@ -206,8 +217,8 @@ def gallery_page(records: Sequence[Record]) -> str:
     parts += ["## By size\n", *_lists(records, size_of, [*(name for _, name in SIZES), LARGEST])]
     years = sorted({str(record["year"]) for record in records}, reverse=True)
     parts += ["## By year\n", *_lists(records, lambda record: str(record["year"]), years)]
-    series = sorted({record["series"] for record in records})
-    parts += ["## By series\n", *_lists(records, lambda record: record["series"], series)]
+    companies = sorted({company_of(record) for record in records})
+    parts += ["## By company\n", *_lists(records, company_of, companies)]
     return "\n".join([*parts, '<script src="gallery.js"></script>\n'])
 
 
@@ -218,7 +229,7 @@ def _card(record: Record, kind: str) -> str:
         "kind": kind,
         "size": size_of(record),
         "year": record["year"],
-        "series": record["series"],
+        "company": company_of(record),
         "params": record["params"],
         "released": record["released"],
     }

@@ -22,7 +22,7 @@ from archcli.load.presets import presets
 from archcli.rules import all_rules
 from browsing import LEAST_CONTRAST, channels, luminance
 from docs_site import ASK_IT
-from model_pages import forebear
+from model_pages import company_of, forebear
 from pages import DOCS, ROOT
 from site_links import broken, page, target
 from site_search import found_pages, open_search, until
@@ -131,6 +131,7 @@ def test_a_preset_has_a_page_with_its_drawing_figures_and_source(built, name):
     stated = yaml.safe_load((ROOT / "presets" / f"{name}.yaml").read_text())
     assert f"{archcli.count_params(name).totals['params']:,}" in plain
     assert str(stated["released"]) in plain
+    assert f"by {company_of({'name': name})}, released" in plain
     assert str(stated["source"]) in plain.replace("&amp;", "&")
     assert f"{name}.svg" in {Path(link).name for link in page(site / "gallery" / name / "index.html").links}
     assert (site / "gallery" / f"{name}.svg").read_text().startswith("<svg")
@@ -146,6 +147,13 @@ def test_a_forebear_is_an_earlier_model_of_the_series(name):
     earlier = forebear(record, records)
     assert earlier["series"] == record["series"]
     assert str(earlier["released"]) < str(record["released"])
+
+
+def test_companies_are_those_that_stand_on_the_models_papers():
+    stated = {"gpt-neo-1.3b": "EleutherAI", "gpt2": "OpenAI", "mistral-nemo-12b": "Mistral AI"}
+    stated |= {"t5gemma-2b-2b": "Google", "deepseek-r1-distill-qwen-7b": "DeepSeek", "qwq-32b": "Alibaba"}
+    assert {name: company_of({"name": name}) for name in stated} == stated
+    assert all(company_of({"name": name}) for name in presets())
 
 
 def test_a_series_of_one_model_has_no_forebear():

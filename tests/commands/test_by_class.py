@@ -273,6 +273,7 @@ def test_a_class_without_a_forward_says_so(run, config):
     assert run("params", path)[0] == 0
 
 
+@pytest.mark.long
 def test_a_function_of_python_takes_the_inputs_of_the_class():
     made, stated = library.flops(TINY_CVT), library.flops(TINY_CVT, (2, 3, 32, 32))
     assert stated.totals["matmul_flops"] == 2 * made.totals["matmul_flops"] > 0

@@ -144,6 +144,7 @@ def ratio(record):
     return float(record["watts"]) / drawn.expected
 
 
+@pytest.mark.long
 def test_published_watts_lie_inside_the_range():
     """A row of each device and model: at least three of four inside."""
     running = [record for record in measured(meter="nvml") if record["phase"] == "serve"]

@@ -145,6 +145,7 @@ def test_a_folder_with_a_file_is_left_as_it_is(tmp_path, cli):
     assert (tmp_path / "config.json").read_text() == "{}"
 
 
+@pytest.mark.long
 def test_what_no_class_has_is_named_and_nothing_is_written(tmp_path, cli):
     changed = "groups.0.layer.norm.kind=rmsnorm"
     done = cli("export", "gpt2", "--model-type", "gpt2", "--set", changed, "-o", tmp_path / "new")

@@ -41,6 +41,7 @@ def test_the_floor_is_never_slower_than_expected():
     assert found["tokens_per_s"]["floor"] >= found["tokens_per_s"]["expected"]
 
 
+@pytest.mark.long
 def test_a_rate_beyond_capacity_saturates():
     """Below it nothing waits long, beyond it the queue grows."""
     capacity = totals(rate="1/s", requests=200)["capacity_requests_per_s"]
@@ -219,6 +220,7 @@ def test_contradictions_are_errors(name):
     assert text in str(caught.value)
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not():
     """Requests are drawn by their seed alone."""
     asked = {**ASKED, "rate": "20/s", "requests": 100, "lengths": "lognormal"}

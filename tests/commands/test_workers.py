@@ -31,16 +31,19 @@ def test_two_processes_print_the_bytes_of_one(cli):
     assert cli(*CHOOSE, "--workers", "2").out == one.out
 
 
+@pytest.mark.long
 def test_every_cell_and_a_command_are_the_same_from_another_process(cli):
     cells = ("choose", "gpt2", "--devices", "l4,tpu-v4", "--json", "--all", "--command")
     assert cli(*cells, "--workers", "2").out == cli(*cells).out
 
 
+@pytest.mark.long
 def test_training_in_two_processes_prints_the_bytes_of_one(cli):
     train = ("choose", "gpt2", "--devices", "l4,tpu-v4", "--json", "--phase", "train", "-c", "256")
     assert cli(*train, "--workers", "2").out == cli(*train).out
 
 
+@pytest.mark.long
 @every_row(
     "asked",
     [

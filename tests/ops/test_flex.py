@@ -79,6 +79,7 @@ def run(op, q, k, v, *extras):
     return op.run_flex(flex_torch(op, partitioned()), {}, q, k, v, torch.arange(T), *extras)
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("name", OPS)
 def test_it_computes_what_attention_in_steps_does(name):
     op = OPS[name]
@@ -88,6 +89,7 @@ def test_it_computes_what_attention_in_steps_does(name):
     )
 
 
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize("name", OPS)
 def test_it_keeps_the_bytes_that_torch_keeps(name):
     op, saved = OPS[name], {}

@@ -35,7 +35,7 @@ def alone(name, options):
     return fit
 
 
-@sampled_rows("name", sorted(RECORDED), 3, lots=20)
+@sampled_rows("name", sorted(RECORDED), 1, lots=20)
 def test_bytes_that_are_recorded_are_those_of_memory(name):
     for device, engine in DEVICES:
         options = FitOptions(device=device, engine=engine)

@@ -92,6 +92,7 @@ def test_files_of_gpt_oss_keep_the_experts_they_were_published_with():
     assert "mxfp4-moe" not in str(report.tables)
 
 
+@pytest.mark.long
 def test_what_is_published_in_fp8_is_offloaded_in_llama_cpps_formats():
     for model, form in (("deepseek-v3", "q"), ("deepseek-v4-flash", "mxfp4-moe"), ("minimax-m2", "q")):
         totals = archcli.fit(model, "rtx-4090", offload="auto", ram="768GiB").totals

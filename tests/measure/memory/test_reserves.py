@@ -7,7 +7,7 @@ from archcli.load.presets import presets
 from archcli.wings.serving.api.engine import engine_of
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.settings import MemorySettings
-from table import every_row
+from table import every_row, sampled_rows
 
 MIB, GIB = 2**20, 2**30
 FP32, HALF = 4, 2
@@ -39,7 +39,7 @@ def growth(name, engine, phase="prefill"):
     }
 
 
-@every_row(("name", "engine"), [(name, engine) for name in INDEXED for engine in IN_KERNELS])
+@sampled_rows("name, engine", [(name, engine) for name in INDEXED for engine in IN_KERNELS], 1)
 def test_an_indexer_holds_the_scores_of_all_its_heads_once(name, engine):
     grown = growth(name, engine)
     scores = {path: bytes_of for path, bytes_of in grown.items() if path.endswith("indexer.top_k")}

@@ -11,7 +11,7 @@ from archcli.wings.serving.api.programs.trainer import trainer_named
 from archcli.wings.serving.devices.engines import load_trainer, trainers
 from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.training.step import training_step
-from table import every_row
+from table import every_row, sampled_rows
 
 ROOT = Path(__file__).parents[3]
 FAMILIES = Path(__file__).parent / "trained"
@@ -81,7 +81,7 @@ def unexplained(row):
     return int(row["peak"]) - int(row["weights"]) - (ours - step.held.weights + sum(named(row, step)))
 
 
-@every_row("row", [row for row in STEPS if row["family"] not in SHARES], ids=case)
+@sampled_rows("row", [row for row in STEPS if row["family"] not in SHARES], 12)
 def test_a_step_takes_the_bytes_that_the_trainers_own_modules_take(row):
     assert unexplained(row) == (27_904 if case(row) == IN_BACKWARD else 0)
 

@@ -109,6 +109,7 @@ def test_the_context_that_surely_fits_leaves_the_margin_and_a_block_more_does_no
     assert verdicts == ["fits", "tight", "tight", "no"]
 
 
+@pytest.mark.long
 def test_the_longest_context_of_training_says_what_surely_fits():
     options = {"dtype": "int8", "recompute": "layer", "device": "h100-sxm", "fit": "context"}
     fitted = asked("gemma-3-12b", ["lora.rank=16"], phase="train", **options)["fit"]

@@ -91,6 +91,7 @@ def inputs_of(model):
     return {name: random_input(x, torch.float32, generator) for name, x in model.inputs(request).items()}
 
 
+@pytest.mark.sample(4, whole=True)
 @pytest.mark.parametrize("name", KINDS)
 def test_a_file_loads_the_weights_and_gives_the_logits(name):
     model = narrowed(name)
@@ -104,6 +105,7 @@ def test_a_file_loads_the_weights_and_gives_the_logits(name):
     torch.testing.assert_close(actual, expected, atol=1e-5, rtol=0)
 
 
+@pytest.mark.sample(3, whole=True)
 @pytest.mark.parametrize("name", KINDS)
 def test_a_file_is_short_clean_and_of_torch_alone(name, tmp_path):
     text = torch_file(archcli.load(name))

@@ -211,12 +211,19 @@ def _label(name: str, overrides: Sequence[str] | None) -> str:
 
 
 def _differences(subjects: Sequence[Subject]) -> list[Difference]:
-    """The settings in which the models differ, as `compare` lists them."""
+    """The settings in which the models differ, as `compare` lists them; of one group as --set takes them."""
     from archcli.load.spec.written import to_mapping
     from archcli.measure.survey.compare.differences import ModelSettings, differences, grouped
 
-    listed = differences([ModelSettings(subject.model, to_mapping(subject.model)) for subject in subjects])
-    return [it._replace(values=tuple(map(grouped, it.values))) for it in listed]
+    settings = [ModelSettings(subject.model, to_mapping(subject.model)) for subject in subjects]
+    several = any(len(model.mapping.get("groups", ())) > 1 for model in settings)
+    return [
+        it._replace(
+            path=it.path if several else it.path.removeprefix("groups.0.").removeprefix("layer."),
+            values=tuple(map(grouped, it.values)),
+        )
+        for it in differences(settings)
+    ]
 
 
 @checked

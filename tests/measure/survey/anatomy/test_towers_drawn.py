@@ -51,6 +51,7 @@ def test_all_presets_with_towers_are_asked():
     assert len(WITH_TOWERS) == 25
 
 
+@pytest.mark.sample(6, whole=True)
 @pytest.mark.parametrize("name", WITH_TOWERS)
 def test_vectors_leave_a_tower_where_its_preset_says(name):
     anatomy = archcli.draw(name).anatomies[0]
@@ -64,6 +65,7 @@ def test_vectors_leave_a_tower_where_its_preset_says(name):
         assert list(anatomy.strips[-1].joins.added) == [*range(len(tower.get("taps", ())))]
 
 
+@pytest.mark.sample(6, whole=True)
 @pytest.mark.parametrize("name", WITH_TOWERS)
 def test_a_tower_is_named_whole_with_letters_of_its_own_and_the_size_of_what_it_reads(name):
     anatomy = archcli.draw(name).anatomies[0]

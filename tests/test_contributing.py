@@ -105,6 +105,7 @@ def test_a_walk_names_functions_in_the_order_in_which_they_run(line):
     assert [name for name, at, after in zip(named, places, places[1:], strict=False) if at > after] == []
 
 
+@pytest.mark.long
 def test_the_second_walk_carries_what_the_command_prints(archcli):
     page = (ROOT / "docs" / "walk.md").read_text().partition(WALKS["fit llama-3.1-70b 2xrtx-3090"])[2]
     totals = json.loads(archcli("fit", "llama-3.1-70b", "2xrtx-3090", "--json").stdout)["totals"]

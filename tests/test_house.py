@@ -177,6 +177,7 @@ def test_files_stay_short(folder):
     assert {name: lines for name, lines in lengths.items() if lines > 400} == {}
 
 
+@pytest.mark.long
 def test_the_project_speaks_of_itself_alone():
     beyond = re.compile(r"(?<![\w.])/(?:work|root|home)/|\.\./" + "shared")
     offences = []

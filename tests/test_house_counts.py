@@ -70,6 +70,7 @@ def test_a_vague_name_is_seen():
     assert {offence.split()[-1] for offence in offences} == {"_made", "given", "other", "asked"}
 
 
+@pytest.mark.long
 def test_names_say_what_a_value_is():
     offences = house_counts.vague_names(parsed("archcli"))
     assert len(offences) <= MOST_VAGUE_NAMES, "\n" + "\n".join(offences)

@@ -199,6 +199,7 @@ def reports():
     return {name: ask() for name, ask in REPORTS.items()}
 
 
+@pytest.mark.long
 @every_row("name", [*REPORTS])
 def test_both_lines_are_taken(reports, name):
     commands = reports[name].totals["commands"]

@@ -24,6 +24,7 @@ CHOSEN = [
 ]
 
 
+@pytest.mark.long
 @every_row(("device", "engine", "form"), CHOSEN, ids=str)
 def test_fit_names_an_engine_and_a_format_that_run_on_the_card(device, engine, form):
     totals = archcli.fit("llama-3.1-8b", device).totals
@@ -39,6 +40,7 @@ NOTED = [
 ]
 
 
+@pytest.mark.long
 @every_row(("asked", "told"), NOTED, ids=str)
 def test_what_is_named_is_counted_with_a_note_as_another_version_may_run(asked, told):
     for ask in (archcli.count_memory, archcli.predict):
@@ -98,6 +100,7 @@ PASTED = [
 ]
 
 
+@pytest.mark.long
 @every_row(("command", "model", "options"), PASTED, ids=str)
 def test_the_command_of_a_hint_can_be_pasted(cli, command, model, options):
     """Every option of the question is kept, and with the change it fits."""

@@ -85,6 +85,7 @@ def test_a_file_has_the_keys_of_its_class():
     assert scaling.items() <= config["rope_scaling"].items()
 
 
+@pytest.mark.long
 def test_a_yaml_of_ones_own_finds_a_class_that_has_all_of_it(own):
     config = config_of(own)
     assert config["architectures"] == ["Qwen3ForCausalLM"]
@@ -113,6 +114,7 @@ def test_the_class_has_the_parameters_of_the_preset_and_reading_the_file_gives_i
         assert params_of_class(config) == counted - TIED.get(name, 0)
 
 
+@pytest.mark.long
 def test_a_file_without_a_class_is_a_base_model(tmp_path):
     file = tmp_path / "config.json"
     config = {key: value for key, value in config_of("llama-3.1-8b").items() if key != "architectures"}
@@ -167,12 +169,14 @@ def test_what_a_class_makes_of_a_file_is_noted(cli):
     assert "note: the head has a table of its own, as in T5 v1.1; the class since transformers 5" in done.err
 
 
+@pytest.mark.long
 def test_parts_that_are_left_out_are_named(cli):
     done = cli("export", "gemma-3-4b-vision")
     assert done.code == 0
     assert "note: the vision tower and projector are left out" in done.err
 
 
+@pytest.mark.long
 def test_a_file_of_pytorch_says_what_it_leaves_out(tmp_path, cli):
     file = tmp_path / "model.py"
     done = cli("export", "deepseek-v3", "--to", "torch", "-o", file)

@@ -61,6 +61,7 @@ def check_choice(rows):
     assert all(row["fits"] for row in rows)
 
 
+@pytest.mark.long
 def test_without_files_five_presets_of_a_usable_speed_are_named(here, cli):
     """None reads more bytes a token than the RAM gives in a fifth of a second."""
     measured(here)

@@ -76,6 +76,7 @@ print(sorted(name for name in sys.modules if name.startswith(BEGINNINGS)))
 """
 
 
+@pytest.mark.long
 @every_row("line", ["--version", "-h", "parms gpt2", "help", ""])
 def test_help_versions_and_a_mistyped_command_import_no_command(line):
     ran = subprocess.run(
@@ -212,6 +213,7 @@ ELSEWHERE = {"mcp", "profile", "verify", "report", "draw", "plot", "summary", "c
 """Commands whose examples need a file, torch, or seconds each."""
 
 
+@pytest.mark.long
 @every_row("line", [line for line in LINES if " -- " not in line])
 def test_an_example_has_options_that_there_are(line):
     _, name, *rest = shlex.split(line)

@@ -33,6 +33,7 @@ def test_rates_are_tokens_and_requests_over_the_run():
     assert found["requests_per_s"]["expected"] == pytest.approx(50 / seconds)
 
 
+@pytest.mark.long
 def test_the_floor_is_never_slower_than_expected():
     """At the floor kernels run at the device's peaks."""
     found = totals(rate="50/s", requests=200)
@@ -77,6 +78,7 @@ def test_more_requests_a_second_take_no_fewer_devices():
     assert devices[-1] > devices[0]
 
 
+@pytest.mark.long
 def test_targets_that_nothing_meets_say_what_a_request_takes_alone():
     """An error in one line, with what would help."""
     with pytest.raises(ArchError, match="alone, the first token of a request takes") as caught:
@@ -84,6 +86,7 @@ def test_targets_that_nothing_meets_say_what_a_request_takes_alone():
     assert "later --ttft" in str(caught.value)
 
 
+@pytest.mark.long
 def test_a_cached_prefix_shortens_first_tokens():
     """1,500 of 2,000 tokens of each prompt are cached."""
     asked = {"model": "llama-3.1-8b", "seq_len": 2000, "requests": 20, "new": 8}
@@ -150,6 +153,7 @@ def test_traces_of_all_forms_are_the_same_requests(name, tmp_path):
     assert read_trace(path, rate=4.0) == [(0.0, 100, 10), (0.25, 200, 20)]
 
 
+@pytest.mark.long
 def test_a_trace_states_the_lengths(tmp_path):
     """What the report says of the requests is of the file, and options of drawn ones are refused."""
     path = tmp_path / "trace.csv"

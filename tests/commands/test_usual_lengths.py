@@ -70,6 +70,7 @@ def test_every_command_has_the_same_default(cli, command):
     assert not re.search(r"2,048|2048", out)
 
 
+@pytest.mark.long
 def test_the_page_of_a_report_begins_with_it():
     html = archcli.report("gpt2").html
     data = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL)[1])

@@ -67,6 +67,7 @@ def test_a_sweep_in_two_processes_prints_the_bytes_of_one(cli, asked):
     assert printed("--workers", "2") == one
 
 
+@pytest.mark.long
 def test_an_error_of_all_places_is_that_of_one_process(cli):
     wrong = (*CHOOSE, "--engine", "vllm", "--dtype", "q4_k_m")
     one, two = cli(*wrong), cli(*wrong, "--workers", "2")
@@ -86,6 +87,7 @@ def test_a_part_whose_worker_is_killed_is_asked_again(tmp_path):
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.long
 def test_a_part_that_kills_every_worker_is_an_error(tmp_path):
     answers = ClusterOptions(workers=2).answers(squares, (deaths(tmp_path, 9), 3), range(8))
     assert [square for square, _ in (next(answers), next(answers), next(answers))] == [0, 1, 4]
@@ -101,6 +103,7 @@ def test_an_error_of_the_question_comes_as_it_is():
     assert error.value.problems[0].hint == "take a smaller one"
 
 
+@pytest.mark.long
 @every_row("workers", [1, 2])
 def test_ctrl_c_answers_for_the_places_that_were_asked(workers):
     options, subject, ticks = ChooseOptions("gpt2", devices=DEVICES, workers=workers), given("gpt2"), []

@@ -69,6 +69,7 @@ VARIED = {
 }
 
 
+@pytest.mark.long
 @every_row(("changes", "counted"), VARIED.values(), ids=VARIED)
 def test_ranks_and_layers_by_hand(changes, counted):
     assert trained({**LORA, **changes}) == counted

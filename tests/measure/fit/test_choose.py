@@ -115,6 +115,7 @@ def check_front(name, devices, options):
     assert not expected or report.totals["format"] == report.rows[0]["format"]
 
 
+@pytest.mark.long
 def test_a_larger_budget_is_never_slower():
     rates = []
     for budget in (400, 800, 1600, 3200, 6400):
@@ -174,6 +175,7 @@ def test_nothing_that_meets_the_conditions():
     assert "None of these devices holds the model" in large.headline
 
 
+@pytest.mark.long
 def test_a_training_step_equals_memory_and_predict():
     options = {"method": "qlora", "trainer": "trl", "seq_len": 1024, "phase": "train"}
     rows = archcli.choose(

@@ -62,6 +62,7 @@ def test_formats_that_are_recorded_are_in_the_order_of_their_bytes(name):
         assert known._most_bytes == counted._most_bytes
 
 
+@pytest.mark.long
 def test_a_list_traces_no_pass_and_is_that_without_what_is_recorded(monkeypatch):
     where = ("params<1.5e9", "layers<20", "max_seq_len>4096")
     traced = []

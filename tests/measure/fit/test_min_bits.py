@@ -66,6 +66,7 @@ def test_of_many_models_those_in_few_bits_stand_last():
 MACS = {"qwen3-32b": "m4-pro", "llama-3.1-70b": "m3-max", "gpt-oss-20b": "m3-pro:36gb"}
 
 
+@pytest.mark.long
 @every_row("model", MACS)
 def test_on_a_mac_the_best_of_llama_cpp_and_that_of_mlx_are_named(model):
     totals = archcli.fit(model, MACS[model]).totals

@@ -43,6 +43,7 @@ BLOCKS = [
 ]
 
 
+@pytest.mark.long
 @every_row(("name", "tp", "dtype", "block"), BLOCKS)
 def test_a_block_of_attention_has_the_tokens_of_the_log(name, tp, dtype, block):
     report = archcli.count_kv_cache(name, 4096, dtype=dtype, tp=tp, engine="vllm", memory=GIB)
@@ -96,6 +97,7 @@ def test_blocks_of_compressed_attention_by_hand():
     assert held["bytes"] == sum(blocks.values()) * block
 
 
+@pytest.mark.long
 def test_passes_in_flight_go_by_the_chunk():
     def cache(**options):
         options = {"engine": "vllm", "kv_dtype": "fp8", "seq_len": 100_000, **options}

@@ -184,6 +184,7 @@ def test_torch_alone_is_not_timed():
         archcli.predict("llama-3.1-8b", "h100-sxm", engine="none", adapters=2)
 
 
+@pytest.mark.long
 def test_the_largest_rank_is_one_of_a_slot():
     fitting = {"device": "rtx-4090", "adapters": 4, "fit": "rank"}
     fitted = {

@@ -74,6 +74,7 @@ def test_gpt_oss_fits_a_card_as_published(memory):
     assert not archcli.count_memory("gpt-oss-20b", **asked, dtype="bf16").totals["fits"]
 
 
+@pytest.mark.long
 def test_hints_stay_within_the_engine_cheapest_first():
     """DeepSeek-V3 with 32 sequences of 32k on 8 H200: a cache in fp8 fits, and 4 bits would, too."""
     asked = {"phase": "decode", "batch_size": 32, "seq_len": 32_768}

@@ -17,6 +17,7 @@ FILES = {
 }
 
 
+@pytest.mark.long
 @every_row("name", FILES)
 def test_in_llama_cpp_experts_keep_their_fp4_and_the_rest_is_q8_0(name):
     size, table = FILES[name]

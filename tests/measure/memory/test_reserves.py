@@ -94,6 +94,7 @@ BUFFERS = [
 ]
 
 
+@pytest.mark.long
 @every_row(("name", "context", "chunk", "sequences", "cache", "form", "reserved"), BUFFERS)
 def test_the_compute_buffer_is_no_less_and_little_more(
     name, context, chunk, sequences, cache, form, reserved

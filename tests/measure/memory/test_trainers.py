@@ -86,6 +86,7 @@ def test_a_step_takes_the_bytes_that_the_trainers_own_modules_take(row):
     assert unexplained(row) == (27_904 if case(row) == IN_BACKWARD else 0)
 
 
+@pytest.mark.long
 @every_row("row", [row for row in STEPS if row["family"] in SHARES], ids=case)
 def test_other_classes_take_what_the_documentation_says(row):
     assert abs(unexplained(row)) <= SHARES[row["family"]] * int(row["peak"])
@@ -149,12 +150,14 @@ def sizes_of(row):
     return "-".join(run)
 
 
+@pytest.mark.long
 @every_row("row", PEAKS, ids=sizes_of)
 def test_a_peak_on_a_gpu_is_within_the_percent_of_its_trainer(row):
     counted = asked(row).totals["peak_bytes"] + WORKSPACE
     assert counted / 2**30 == pytest.approx(float(row["allocated_gib"]), rel=WITHIN[row["trainer"]])
 
 
+@pytest.mark.long
 def test_what_the_allocator_reserves_is_within_the_margin():
     known = [row for row in PEAKS if row["reserved_gib"]]
     shares = [float(row["reserved_gib"]) * 2**30 / asked(row).totals["peak_bytes"] - 1 for row in known]
@@ -219,6 +222,7 @@ def test_predict_counts_both_answers_of_an_example():
     assert "The pass of the reference model is not timed." in pairs.notes
 
 
+@pytest.mark.long
 def test_the_words_of_a_trainer():
     asked_of = {"method": "qlora", "device": "rtx-4080", "seq_len": 1024, "fit": "batch"}
     report = archcli.count_memory("qwen2.5-0.5b", "train", trainer="trl", command=True, **asked_of)
@@ -227,6 +231,7 @@ def test_the_words_of_a_trainer():
     assert any("optim='paged_adamw_8bit'" in note for note in report.notes)
 
 
+@pytest.mark.long
 def test_the_largest_rank_that_fits():
     lora = archcli.load("qwen2.5-0.5b", overrides=["lora.rank=16", "lora.targets=[all_linear]"])
     asked_of = {"memory": "6GiB", "seq_len": 1024, "optimizer": "adamw"}

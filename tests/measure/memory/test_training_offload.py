@@ -121,6 +121,7 @@ def test_parameters_come_layer_by_layer():
     assert found["offload"]["in_ram"] == {"weights": BF16 * (16 * layer + ends)}
 
 
+@pytest.mark.long
 def test_ram_is_of_a_node_and_decides():
     asked = {"offload": "optimizer", "recompute": "layer", "dp": 16, "zero": 3, "device": "16xh100-sxm"}
     found = totals("qwen3-8b", **asked)

@@ -118,6 +118,7 @@ def test_time_is_the_sum_of_the_cards():
     assert turned == pytest.approx(both, rel=0.1)
 
 
+@pytest.mark.long
 def test_fit_takes_them():
     report = fit("llama-3.1-70b", "3090+4090")
     assert (report.totals["fits"], report.totals["engine"], report.totals["devices"]) == (True, "llamacpp", 2)

@@ -25,12 +25,14 @@ def named(row):
     return f"{row['model']} {row['device']} {row['figure']}"
 
 
+@pytest.mark.long
 @every_row("row", TRAINED, ids=named)
 def test_a_trainer_that_ran_out_is_not_said_to_fit_and_one_that_ran_not_refused(row):
     totals, _ = fit_margins.trained(row)
     assert totals["verdict"] != ("fits" if row["figure"] == "ran out" else "no")
 
 
+@pytest.mark.long
 @every_row("row", SERVED, ids=named)
 def test_an_engine_that_had_no_block_left_is_not_said_to_fit(row):
     totals, _ = fit_margins.served(row)

@@ -44,6 +44,7 @@ def test_tokens_of_a_round_are_a_geometric_series():
     assert Speculation("any", 1, 0.75).per_round == 1.75
 
 
+@pytest.mark.long
 @every_row("engine", ["vllm", "none", "llamacpp"])
 def test_a_round_takes_the_passes_of_the_draft_and_one_of_the_target(engine):
     at = {"seq_len": 1000, "batch_size": 4, "engine": engine}
@@ -120,6 +121,7 @@ def test_memory_is_that_of_both_asked_singly():
     assert both["peak_bytes"] == target["peak_bytes"] + small["weights"] + small["cache"]
 
 
+@pytest.mark.long
 def test_fit_holds_the_draft_too():
     shared = {"batch_size": 8, "context": 4096, "dtype": "bf16", "engine": "vllm"}
     fitted = archcli.fit(TARGET, H100, **shared, **DRAFTED).totals

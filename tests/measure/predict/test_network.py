@@ -45,6 +45,7 @@ def test_runs_lie_in_the_range_of_the_constants(fit_network):
     assert 0.9 <= np.median(ratios) <= 1.1
 
 
+@pytest.mark.long
 def test_the_constants_are_those_of_the_script(fit_network):
     written = load_speeds("network")["speeds"]["all_reduce"]
     assert str(written["constants"]["hop_us"]) in fit_network.text(written["fitted"])

@@ -94,6 +94,7 @@ def test_bytes_and_flops_of_the_mixture(reports):
     assert row["bytes"] / times == pytest.approx(expected, rel=SIX_DIGITS)
 
 
+@pytest.mark.long
 def test_the_passes_take_what_the_reports_say(reports):
     shown = [worked.result for worked in LINES if worked.what.startswith("ms of the pass")]
     kernels = [worked.result for worked in LINES if worked.what.startswith("ms of all kernels")]

@@ -50,6 +50,7 @@ def test_a_piece_beside_tokens_reads_no_weights_again(asked, passes):
     assert found < step + alone
 
 
+@pytest.mark.long
 def test_passes_between_those_of_the_grid_are_near_them(asked, passes):
     """Decoding and products within 1%, pieces of prompts within 2%: docs/load.md."""
     draws = Random(1)  # noqa: S311

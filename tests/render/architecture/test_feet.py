@@ -32,6 +32,7 @@ def texts(svg):
     return re.sub(r"<[^>]+>", "", svg.replace("</text>", "\n"))
 
 
+@pytest.mark.long
 def test_the_bar_of_a_profile_is_the_whole_pass(profiled):
     file = profiled()
     drawn, document = archcli.draw("gpt2", show="time", profile=file), json.loads(file.read_text())
@@ -55,11 +56,13 @@ def test_times_say_how_they_were_measured_and_that_they_are_not_reliable(profile
     assert "unattributed" in said
 
 
+@pytest.mark.long
 def test_a_reliable_profile_is_drawn_without_a_warning(profiled):
     file = profiled(reliable=True, warnings=[])
     assert "NOT RELIABLE" not in archcli.draw("gpt2", show="time", profile=file).svg()
 
 
+@pytest.mark.long
 def test_a_trace_that_takes_longer_than_the_pass_says_so(profiled):
     drawn = archcli.draw("gpt2", show="time", profile=profiled(unattributed_share=-0.02))
     assert "unattributed" not in {share.name for share in drawn.anatomies[0].shares}

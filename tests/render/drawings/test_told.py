@@ -22,6 +22,7 @@ def texts_of(name):
     return ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
 
 
+@pytest.mark.long
 @every_row(
     ("name", "field", "told"),
     [

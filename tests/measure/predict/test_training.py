@@ -167,3 +167,23 @@ def test_an_exchange_longer_than_the_computing_is_not_hidden(ranks, zero):
         report = predict("llama-3.1-8b", device=f"{ranks}xa100-sxm-40gb", dp=ranks, zero=zero, **sequence)
         time = report.totals["time_s"]
         assert time["floor"] <= time["low"] <= time["expected"] <= time["high"]
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "batch", "batches", "measured"),
+    [
+        ("qwen2.5-0.5b", "rtx-4090", 8, 64, 40_000),
+        ("qwen2.5-1.5b", "rtx-4090", 4, 128, 14_000),
+        ("qwen2.5-0.5b", "rtx-5090", 8, 64, 55_000),
+        ("qwen2.5-3b", "l40s", 4, 128, 8_900),
+        ("qwen2.5-1.5b", "rtx-pro-6000-server", 32, 16, 32_000),
+    ],
+)
+def test_a_step_on_workstations_and_geforce_is_as_fast_as_llmq_measured(
+    model, device, batch, batches, measured
+):
+    """Tokens a second by the README of llmq, whose kernels are fused; no constant was fitted on them."""
+    asked = {"phase": "train", "batch_size": batch, "seq_len": 1024, "grad_accum": batches, "compiled": True}
+    rate = predict(model, device, **asked).totals["tokens_per_s"]
+    assert rate["expected"] == pytest.approx(measured, rel=0.13)
+    assert rate["low"] <= measured <= rate["floor"]

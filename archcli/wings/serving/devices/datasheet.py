@@ -294,16 +294,24 @@ def _device(keys: Mapping[str, Node]) -> Datasheet:
     if "memory_gb" in figures and "memory_bytes" not in figures:
         figures = {"memory_bytes": _whole(figures["memory_gb"].value), **figures}
     efficiency = efficiency_of(keys["efficiency"]) if "efficiency" in keys else {}
-    lent = _lent(texts["same_chip"], texts["link"]) if texts["same_chip"] else {}
+    lent = _lent(texts["same_chip"], texts["link"], figures) if texts["same_chip"] else {}
     return Datasheet(**texts, figures=figures, memory_sizes=sizes, efficiency={**lent, **efficiency})
 
 
-def _lent(lender: str, link: str) -> Constants:
+def _lent(lender: str, link: str, figures: Mapping[str, SourcedFigure]) -> Constants:
     """The constants of a device of the list that has the same chip."""
     if is_file(lender):  # which might name itself
         raise ArchError(f"same_chip names a device of `archcli devices`, not {quote(lender)}")
     sheet = load_datasheet(lender)
-    return borrowed(sheet.efficiency, sheet.name, same_link=sheet.link == link)
+    rates = [_engines(of_device) for of_device in (figures, sheet.figures)]
+    engines = rates[0] / rates[1] if all(rates) else 1.0
+    return borrowed(sheet.efficiency, sheet.name, same_link=sheet.link == link, engines=engines)
+
+
+def _engines(figures: Mapping[str, SourcedFigure]) -> float:
+    """The rate of the matrix engines over that of other units; 0 where one of both is not stated."""
+    known = [figures[key].value for key in ("bf16_tflops", "fp32_tflops") if key in figures]
+    return known[0] / known[1] if len(known) > 1 else 0.0
 
 
 def _of_label(

@@ -20,8 +20,9 @@ CONVENTION = (
 MEANINGS = {
     "methods": "what --method may ask for",
     "norms": "in steps: RMSNorm is several functions of torch, each with tensors of its own",
+    "kernels": "fused: activations, sums and norms run in few kernels, and are timed as --compile times them",
     "autocast": "the type in which products and attention compute, whatever that of the weights",
-    "attention": "shared by torch: keys within scaled_dot_product_attention; flex: FlexAttention, too",
+    "attention": "shared by torch: keys within scaled_dot_product_attention; flex: one kernel for sinks too",
     "rest": "of frozen weights beside packed ones",
     "adapters": "of adapters beside weights in 16 bits",
     "packed_adapters": "of adapters beside packed weights",

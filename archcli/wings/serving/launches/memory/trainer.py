@@ -35,7 +35,7 @@ PACKED_BY_BITSANDBYTES = ("nf4", "nf4-double")
 USUAL_LORA = LoRA(rank=16, targets=(EVERY,))
 """The adapters of a model that states none."""
 HELD, STEPS, KEPT, FUSED, SHARED, FLEX = "held", "steps", "kept", "fused", "shared by torch", "flex"
-"""Values of the facts `outputs`, `norms`, `packed_inputs`, `projections` and `attention`."""
+"""Values of the facts `outputs`, `norms`, `packed_inputs`, `projections`, `kernels` and `attention`."""
 ALWAYS = ("batch_size", "rank", "seq_len")
 """Options that are said even where they are 1."""
 LEFT_OUT = {"0", "1", "None"}
@@ -52,6 +52,7 @@ class Trainer:
 
     norms: in `steps`, RMSNorm is a few functions of torch.
     autocast: the type in which products compute.
+    kernels: `fused`, activations, sums and norms run in few kernels, as torch's compiler makes of them.
     attention: `shared by torch`, which then has no kernel for fp32 where heads share keys; `flex`, in one
         kernel of any kind.
     rest: the type of weights beside packed ones.
@@ -76,6 +77,7 @@ class Trainer:
     title: str = "archcli's modules"
     version: str = ""
     norms: str = ""
+    kernels: str = ""
     autocast: str = ""
     attention: str = ""
     rest: str = ""
@@ -95,6 +97,11 @@ class Trainer:
     compared: tuple[str, ...] = ()
     arguments: Mapping[str, str] = field(default_factory=dict, hash=False)
     usual: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def fuses(self) -> bool:
+        """Whether its kernels are timed as those of a compiler."""
+        return self.kernels == FUSED
 
     def code(self, model: Model) -> Code:
         """How it runs the operations of a model."""

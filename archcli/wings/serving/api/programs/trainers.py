@@ -35,6 +35,7 @@ MEANINGS = {
     "buckets": "numbers of a buffer in which gradients are reduced",
     "zero": "stages of ZeRO by which it shares a model; left out, it is known of one device",
     "outputs": "held: logits live until the next step has its own",
+    "pools": "streams: torch's allocator keeps sums of gradients and gathered weights apart (FSDP2)",
     "reserved": "what torch's allocator was seen to reserve beyond the count, as a share of it",
     "compared": "models whose peaks were compared with those of its runs",
     "usual": "options of archcli that it sets where they are left out",

@@ -66,6 +66,7 @@ class Trainer:
     shards: the same where devices share them, which compute in the model's.
     buckets: elements of a buffer in which gradients are reduced.
     zero: stages of ZeRO by which it shares a model among devices; none is one device alone.
+    pools: `streams`, FSDP2 gathers and sums in streams of its own, and the allocator has a pool for each.
     reserved: bytes that torch's allocator was seen to reserve beyond those of tensors, as a share of these.
     methods: what it can be asked to train.
     compared: models whose peaks were compared with those of its runs.
@@ -92,6 +93,7 @@ class Trainer:
     shards: str = ""
     buckets: int = 0
     zero: tuple[int, ...] = ()
+    pools: str = ""
     reserved: float = 0.0
     methods: tuple[str, ...] = METHODS
     compared: tuple[str, ...] = ()

@@ -72,7 +72,7 @@ def reserved_note(question: MemoryQuestion, reserved: Mapping[str, int]) -> str:
     trainer = question.settings.trainer or NO_TRAINER
     return (
         f"torch's allocator reserves about {size['bytes']} for {trainer.title}, a pool for each stream: "
-        f"{size['compute']} to compute, {size['gradients']} of gradients, {size['gathered']} to gather weights."
+        f"{size['compute']} to compute, {size['gradients']} of gradients, {size['gathered']} to gather."
     )
 
 

@@ -29,7 +29,13 @@ from archcli.load.yaml.nodes import Node, shown
 from archcli.load.yaml.reader import Document, parse
 from archcli.load.yaml.reader import resolve as scalar
 from archcli.load.yaml.text import decode, read_start, text_of
-from archcli.wings.serving.devices.efficiency import Constants, borrowed, efficiency_mistakes, efficiency_of
+from archcli.wings.serving.devices.efficiency import (
+    Constants,
+    borrowed,
+    efficiency_mistakes,
+    efficiency_of,
+    engines_beside,
+)
 from archcli.wings.serving.devices.line import figures_of, is_line
 from archcli.wings.serving.devices.names import LOCAL, DeviceName, is_file, resolve
 
@@ -303,15 +309,9 @@ def _lent(lender: str, link: str, figures: Mapping[str, SourcedFigure]) -> Const
     if is_file(lender):  # which might name itself
         raise ArchError(f"same_chip names a device of `archcli devices`, not {quote(lender)}")
     sheet = load_datasheet(lender)
-    rates = [_engines(of_device) for of_device in (figures, sheet.figures)]
-    engines = rates[0] / rates[1] if all(rates) else 1.0
+    values = ({key: one.value for key, one in known.items()} for known in (figures, sheet.figures))
+    engines = engines_beside(*values)
     return borrowed(sheet.efficiency, sheet.name, same_link=sheet.link == link, engines=engines)
-
-
-def _engines(figures: Mapping[str, SourcedFigure]) -> float:
-    """The rate of the matrix engines over that of other units; 0 where one of both is not stated."""
-    known = [figures[key].value for key in ("bf16_tflops", "fp32_tflops") if key in figures]
-    return known[0] / known[1] if len(known) > 1 else 0.0
 
 
 def _of_label(

@@ -93,10 +93,18 @@ def efficiency_of(node: Node) -> Constants:
     return constants
 
 
+ENGINES_AND_OTHERS = ("bf16_tflops", "fp32_tflops")
+"""Figures of the rates of matrix engines and of other units."""
 SAME_ENGINES = 0.99
 """The rate of matrix engines, beside the lender's, from which they are the same but for rounded figures."""
 OF_CHIP = ("matrix_products", "memory_bound", "attention")
 """Groups of constants that depend on the chip alone, not on the links of a device."""
+
+
+def engines_beside(figures: Mapping[str, float], lender: Mapping[str, float]) -> float:
+    """The rate of matrix engines over that of other units, beside the lender's; 1 where it is not known."""
+    engines, others = ([known.get(key, 0.0) for known in (figures, lender)] for key in ENGINES_AND_OTHERS)
+    return engines[0] / others[0] / (engines[1] / others[1]) if all((*engines, *others)) else 1.0
 
 
 def borrowed(constants: Constants, lender: str, *, same_link: bool, engines: float = 1.0) -> Constants:

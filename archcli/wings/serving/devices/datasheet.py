@@ -29,13 +29,7 @@ from archcli.load.yaml.nodes import Node, shown
 from archcli.load.yaml.reader import Document, parse
 from archcli.load.yaml.reader import resolve as scalar
 from archcli.load.yaml.text import decode, read_start, text_of
-from archcli.wings.serving.devices.efficiency import (
-    Constants,
-    borrowed,
-    efficiency_mistakes,
-    efficiency_of,
-    engines_beside,
-)
+from archcli.wings.serving.devices.efficiency import Constants, borrowed, efficiency_mistakes, efficiency_of
 from archcli.wings.serving.devices.line import figures_of, is_line
 from archcli.wings.serving.devices.names import LOCAL, DeviceName, is_file, resolve
 
@@ -309,9 +303,8 @@ def _lent(lender: str, link: str, figures: Mapping[str, SourcedFigure]) -> Const
     if is_file(lender):  # which might name itself
         raise ArchError(f"same_chip names a device of `archcli devices`, not {quote(lender)}")
     sheet = load_datasheet(lender)
-    values = ({key: one.value for key, one in known.items()} for known in (figures, sheet.figures))
-    engines = engines_beside(*values)
-    return borrowed(sheet.efficiency, sheet.name, same_link=sheet.link == link, engines=engines)
+    both = figures, sheet.figures
+    return borrowed(sheet.efficiency, sheet.name, same_link=sheet.link == link, figures=both)
 
 
 def _of_label(

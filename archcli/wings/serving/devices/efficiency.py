@@ -101,19 +101,20 @@ OF_CHIP = ("matrix_products", "memory_bound", "attention")
 """Groups of constants that depend on the chip alone, not on the links of a device."""
 
 
-def engines_beside(figures: Mapping[str, float], lender: Mapping[str, float]) -> float:
-    """The rate of matrix engines over that of other units, beside the lender's; 1 where it is not known."""
-    engines, others = ([known.get(key, 0.0) for known in (figures, lender)] for key in ENGINES_AND_OTHERS)
-    return engines[0] / others[0] / (engines[1] / others[1]) if all((*engines, *others)) else 1.0
-
-
-def borrowed(constants: Constants, lender: str, *, same_link: bool, engines: float = 1.0) -> Constants:
+def borrowed(
+    constants: Constants,
+    lender: str,
+    *,
+    same_link: bool,
+    figures: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),
+) -> Constants:
     """The constants of a device with the same chip, each with the name of that device (`fitted_on`).
 
     Those of communication and of whole training steps are lent only to a device with the same kind of link.
-    engines: the rate of the borrower's matrix engines over that of its other units, beside the lender's; 0.5
-        of a GeForce, whose engines run at half the rate where they add in fp32.
+    figures: of the borrower and of the lender. The matrix engines of a GeForce run at half the rate beside
+        its other units, as they add in fp32.
     """
+    engines = _engines(*figures)
     slower = engines < SAME_ENGINES
     groups = {group: entries for group, entries in constants.items() if same_link or group in OF_CHIP}
     shares = {group: OF_ENGINES.get(group, ()) if slower else () for group in groups}
@@ -124,6 +125,14 @@ def borrowed(constants: Constants, lender: str, *, same_link: bool, engines: flo
         }
         for group, entries in groups.items()
     }
+
+
+def _engines(figures: Mapping[str, Any], lender: Mapping[str, Any]) -> float:
+    """The rate of matrix engines over that of other units, beside the lender's; 1 where it is not known."""
+    if not all(key in known for key in ENGINES_AND_OTHERS for known in (figures, lender)):
+        return 1.0
+    mine, theirs = ([known[key].value for key in ENGINES_AND_OTHERS] for known in (figures, lender))
+    return float(mine[0] / mine[1] / (theirs[0] / theirs[1]))
 
 
 OF_ENGINES = {

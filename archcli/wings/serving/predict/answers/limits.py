@@ -53,7 +53,6 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
         more = f" behind {settings.past:,}"
     yield tokens + (" in the cache" if question.phase == "decode" else more)
     yield stored_in_words(question.model, settings.dtype, question.native)
-    yield from _by_trainer(question)
     for name in ("optimizer", "attention", "backend", "recompute", "grad_accum"):
         value = getattr(settings, name)
         if value != getattr(DEFAULTS, name):
@@ -62,6 +61,7 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
         yield f"gradients in {settings.gradients}"
     if question.phase == "train" and settings.offload is not None:
         yield settings.offload.in_words
+    yield from _by_trainer(question)
     if question.draft is not None:
         yield question.draft.in_words
     if question.caches:

@@ -151,3 +151,16 @@ def test_a_device_of_the_same_chip_borrows_its_constants():
     assert lent == {**lender["matrix_products"]["bf16"], "fitted_on": "h100-sxm"}
     linked = read_datasheet(MINE + "same_chip: h100-sxm\nlink: NVLink 4\n", "mine.yaml")
     assert set(linked.efficiency) == set(lender)
+
+
+def test_engines_at_half_the_rate_reach_more_of_their_peak_than_the_lenders():
+    lent, geforce = (load_datasheet(name) for name in ("l40s", "rtx-4090"))
+    product, slower = (sheet.efficiency["matrix_products"]["bf16"] for sheet in (lent, geforce))
+    # TFLOP/s: the engines add up in fp32 at 2 x fp32 in place of 3.95 x
+    rate = (165.2 / 82.6) / (362 / 91.6)
+    joined = 1 + rate ** product["exponent"] * ((1 / product["compute"]) ** product["exponent"] - 1)
+    assert slower["compute"] == pytest.approx(joined ** (-1 / product["exponent"]))
+    # more of its peak, and of TFLOP/s less
+    assert product["compute"] < slower["compute"] < 1
+    assert slower["compute"] * 165.2 < product["compute"] * 362
+    assert slower["memory"] == product["memory"]

@@ -167,3 +167,57 @@ def test_an_exchange_longer_than_the_computing_is_not_hidden(ranks, zero):
         report = predict("llama-3.1-8b", device=f"{ranks}xa100-sxm-40gb", dp=ranks, zero=zero, **sequence)
         time = report.totals["time_s"]
         assert time["floor"] <= time["low"] <= time["expected"] <= time["high"]
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "batch", "batches", "measured"),
+    [
+        ("qwen2.5-0.5b", "rtx-4090", 8, 64, 40_000),
+        ("qwen2.5-1.5b", "rtx-4090", 4, 128, 14_000),
+        ("qwen2.5-0.5b", "rtx-5090", 8, 64, 55_000),
+        ("qwen2.5-3b", "l40s", 4, 128, 8_900),
+        ("qwen2.5-1.5b", "rtx-pro-6000-server", 32, 16, 32_000),
+    ],
+)
+def test_a_step_on_workstations_and_geforce_is_as_fast_as_llmq_measured(
+    model, device, batch, batches, measured
+):
+    """Tokens a second by the README of llmq, whose kernels are fused; no constant was fitted on them."""
+    asked = {"phase": "train", "batch_size": batch, "seq_len": 1024, "grad_accum": batches, "compiled": True}
+    rate = predict(model, device, **asked).totals["tokens_per_s"]
+    assert rate["expected"] == pytest.approx(measured, rel=0.13)
+    assert rate["low"] <= measured <= rate["floor"]
+
+
+SHARED_BY_MANY = [
+    # Megatron-Bridge, docs/performance-summary.md at 00b7660, BF16: tokens a second of a GPU
+    ("gpt-oss-120b", "64xgb200", 15_876, {"seq_len": 8192, "grad_accum": 20, "dp": 64, "ep": 64}),
+    (
+        "qwen3-235b-a22b",
+        "256xgb200",
+        4_916,
+        {"seq_len": 4096, "dp": 32, "pp": 8, "ep": 32, "micro_batches": 256}
+        | {"schedule": "interleaved", "virtual_stages": 3},
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "device", "measured", "asked"), SHARED_BY_MANY)
+def test_a_step_with_megatron_has_its_fused_kernels(model, device, measured, asked):
+    totals = predict(model, device, phase="train", zero=1, trainer="megatron", **asked).totals
+    rate = {end: tokens / int(device.split("x")[0]) for end, tokens in totals["tokens_per_s"].items()}
+    assert rate["low"] <= measured <= rate["high"] <= rate["floor"]
+    assert rate["expected"] == pytest.approx(measured, rel=0.18)
+
+
+@pytest.mark.parametrize("trainer", ["nanogpt", "trl", "unsloth"])
+def test_weights_in_fp32_compute_in_what_autocast_computes_in(trainer):
+    """qwen2.5-7b on an H100: 6 FLOPs a token and parameter of 7.07e9 in products, at 989 and 66.9 TFLOP/s."""
+    asked = {"phase": "train", "batch_size": 4, "seq_len": 2048, "trainer": trainer, "method": "full"}
+    report = predict("qwen2.5-7b", "h100-sxm", recompute="none", **asked)
+    in_fp32, in_bf16 = (6 * 7.07e9 * 4 * 2048 / peak for peak in (66.9e12, 989.4e12))
+    assert in_bf16 < report.totals["time_s"]["floor"] < report.totals["time_s"]["high"] < in_fp32
+    # 7.62e9 weights and gradients of four bytes are read at 3.35 TB/s
+    update = next(row for row in report.rows if row["path"] == "update")
+    assert update["floor_s"] > 7.62e9 * (4 + 4) / 3.35e12
+    assert "Casts of weights by autocast, in each micro batch." in report.not_modelled

@@ -51,7 +51,7 @@ from archcli.wings.serving.api.programs.adapters import with_adapters
 from archcli.wings.serving.api.programs.command_lines import with_command
 from archcli.wings.serving.api.programs.drafts import ALONE, TEXT, DraftOptions
 from archcli.wings.serving.api.programs.pasted import with_commands
-from archcli.wings.serving.api.programs.trainer import TrainerOptions, of_known_plan
+from archcli.wings.serving.api.programs.trainer import TrainerOptions, of_known_plan, trainer_named
 from archcli.wings.serving.devices.engines import load_engine
 from archcli.wings.serving.launches.memory.trainer import with_method
 from archcli.wings.serving.memory.answers.offloading import of_model
@@ -152,7 +152,8 @@ FitOption = Annotated[
 ]
 
 
-OF_TRAINER = "What {} sets and holds is counted; its times are those of archcli's modules."
+OF_TRAINER = "What {} sets and holds is counted; its times are those of archcli's modules{}."
+OF_FUSING = ", with kernels fused as torch.compile does"
 OF_REFERENCE = "The pass of the reference model is not timed."
 
 
@@ -235,8 +236,13 @@ class PredictOptions(
         return price_of_hour(self.device, self.prices, self.price_per_hour)
 
     def beyond(self, priced: Mapping[str, Any] | None = None) -> PredictSettings:
-        """The settings of a prediction that MemorySettings lacks."""
-        settings = replace(self, new=self.new or DEFAULT_NEW, engine=self.engine or "none")
+        """The settings of a prediction that MemorySettings lacks.
+
+        A trainer that fuses kernels is timed as a compiler's are, but where --fit compares plans.
+        """
+        trainer = trainer_named(self.trainer)
+        compiled = self.compiled or (trainer is not None and trainer.fuses and self.fit is None)
+        settings = replace(self, new=self.new or DEFAULT_NEW, engine=self.engine or "none", compiled=compiled)
         if priced is not None:
             settings = replace(settings, price_per_hour=priced["amount"] / priced["count"])
         return part(settings, PredictSettings)
@@ -364,7 +370,8 @@ def predict_report(subject: Subject, question: PredictQuestion, options: Predict
     engine = memory.settings.engine or NO_ENGINE
     notes = [*version_notes(engine, memory.model, memory.settings.cache_dtype, device)]
     if memory.settings.trainer is not None:
-        notes.append(OF_TRAINER.format(memory.settings.trainer.title))
+        fusing = OF_FUSING if question.options.compiled else ""
+        notes.append(OF_TRAINER.format(memory.settings.trainer.title, fusing))
         notes += [OF_REFERENCE] * bool(memory.settings.trainer.reference)
     report = replace(report, notes=(*options.method_notes(memory), *report.notes, *notes))
     report = report if question.draft is None else question.draft.noted(report)

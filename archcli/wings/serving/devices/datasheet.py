@@ -294,16 +294,17 @@ def _device(keys: Mapping[str, Node]) -> Datasheet:
     if "memory_gb" in figures and "memory_bytes" not in figures:
         figures = {"memory_bytes": _whole(figures["memory_gb"].value), **figures}
     efficiency = efficiency_of(keys["efficiency"]) if "efficiency" in keys else {}
-    lent = _lent(texts["same_chip"], texts["link"]) if texts["same_chip"] else {}
+    lent = _lent(texts["same_chip"], texts["link"], figures) if texts["same_chip"] else {}
     return Datasheet(**texts, figures=figures, memory_sizes=sizes, efficiency={**lent, **efficiency})
 
 
-def _lent(lender: str, link: str) -> Constants:
+def _lent(lender: str, link: str, figures: Mapping[str, SourcedFigure]) -> Constants:
     """The constants of a device of the list that has the same chip."""
     if is_file(lender):  # which might name itself
         raise ArchError(f"same_chip names a device of `archcli devices`, not {quote(lender)}")
     sheet = load_datasheet(lender)
-    return borrowed(sheet.efficiency, sheet.name, same_link=sheet.link == link)
+    both = figures, sheet.figures
+    return borrowed(sheet.efficiency, sheet.name, same_link=sheet.link == link, figures=both)
 
 
 def _of_label(

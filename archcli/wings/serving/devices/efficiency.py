@@ -11,13 +11,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from archcli.errors import Problem, quote, suggest
 from archcli.load.yaml.nodes import Node, plain, shown
 
-Constants = Mapping[str, Mapping[str, Mapping[str, Any]]]
+Entry = Mapping[str, Any]
+Constants = Mapping[str, Mapping[str, Entry]]
 """Constants by group, by name (a dtype, a kind of kernel, a number of ranks), and by key."""
 
 DTYPES = ("bf16", "fp16", "fp8", "fp4", "int8", "tf32", "fp32")
@@ -92,20 +93,65 @@ def efficiency_of(node: Node) -> Constants:
     return constants
 
 
+ENGINES_AND_OTHERS = ("bf16_tflops", "fp32_tflops")
+"""Figures of the rates of matrix engines and of other units."""
+SAME_ENGINES = 0.99
+"""The rate of matrix engines, beside the lender's, from which they are the same but for rounded figures."""
 OF_CHIP = ("matrix_products", "memory_bound", "attention")
 """Groups of constants that depend on the chip alone, not on the links of a device."""
 
 
-def borrowed(constants: Constants, lender: str, *, same_link: bool) -> Constants:
+def borrowed(
+    constants: Constants,
+    lender: str,
+    *,
+    same_link: bool,
+    figures: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),
+) -> Constants:
     """The constants of a device with the same chip, each with the name of that device (`fitted_on`).
 
     Those of communication and of whole training steps are lent only to a device with the same kind of link.
+    figures: of the borrower and of the lender. The matrix engines of a GeForce run at half the rate beside
+        its other units, as they add in fp32.
     """
+    engines = _engines(*figures)
+    slower = engines < SAME_ENGINES
+    groups = {group: entries for group, entries in constants.items() if same_link or group in OF_CHIP}
+    shares = {group: OF_ENGINES.get(group, ()) if slower else () for group in groups}
     return {
-        group: {name: {"fitted_on": lender, **entry} for name, entry in entries.items()}
-        for group, entries in constants.items()
-        if same_link or group in OF_CHIP
+        group: {
+            name: {"fitted_on": lender, **entry, **_of_engines(entry, shares[group], constants, engines)}
+            for name, entry in entries.items()
+        }
+        for group, entries in groups.items()
     }
+
+
+def _engines(figures: Mapping[str, Any], lender: Mapping[str, Any]) -> float:
+    """The rate of matrix engines over that of other units, beside the lender's; 1 where it is not known."""
+    if not all(key in known for key in ENGINES_AND_OTHERS for known in (figures, lender)):
+        return 1.0
+    mine, theirs = ([known[key].value for key in ENGINES_AND_OTHERS] for known in (figures, lender))
+    return float(mine[0] / mine[1] / (theirs[0] / theirs[1]))
+
+
+OF_ENGINES = {
+    "matrix_products": ("compute",),
+    "attention": ("compute",),
+    "training": ("attention", "attention_best"),
+}
+"""Constants that are shares of the peak of the matrix engines, by group."""
+
+
+def _of_engines(entry: Entry, keys: Iterable[str], constants: Constants, engines: float) -> Entry:
+    """The shares, by key, that the same chip reaches of slower engines.
+
+    Two limits are joined, as those of compute and memory are: the engines, and all that feeds them, which is
+    as fast beside slower ones. 1 / share^p = 1 + rest^p, and the rest shrinks with the rate of the engines.
+    """
+    p = next((product["exponent"] for product in constants.get("matrix_products", {}).values()), 1.0)
+    shares = {key: entry[key] for key in keys if entry.get(key, 1) < 1}
+    return {key: float((1 + engines**p * (share**-p - 1)) ** (-1 / p)) for key, share in shares.items()}
 
 
 def efficiency_mistakes(node: Node) -> Iterator[Problem]:

@@ -17,6 +17,7 @@ OF_EXPERTS = "Compiled experts: a compiler fuses routing and experts otherwise, 
 OF_SCANS = "Compiled scans: a compiler fuses what goes from token to token otherwise, which is not modelled."
 OF_TOWERS = "Compiled towers: their kernels are taken as torch launches them one by one."
 OF_FUSED = "Kernels that trainers fuse, as Megatron-LM and torch.compile do: --compile is nearer to them."
+OF_CASTS = "Casts of weights by autocast, in each micro batch."
 OF_CUTS = "Compiled stages: a kernel of two layers is one where stages are cut between them, too."
 OF_FLEX = "FlexAttention: no time of it was measured; it has the constants of torch's other fused kernels."
 OF_RECOMPUTED = "Compiled training: results that the backward computes again instead of reading them."
@@ -55,4 +56,10 @@ def not_modelled(rows: Iterable[PredictedRow], times: RankTimes) -> Iterator[str
     is_timed = of_whole or any(row.op_class == TimeClass.FRAMEWORK for row in rows)
     yield f"The host: {'' if is_timed else 'launches that the device waits for, '}tokenizing and sampling."
     if settings.phase == "train":
+        if (
+            settings.trainer is not None
+            and settings.trainer.autocast
+            and settings.trained_width > settings.width
+        ):
+            yield OF_CASTS
         yield "Reading data and writing checkpoints."

@@ -20,8 +20,9 @@ CONVENTION = (
 MEANINGS = {
     "methods": "what --method may ask for",
     "norms": "in steps: RMSNorm is several functions of torch, each with tensors of its own",
+    "kernels": "fused: activations, sums and norms run in few kernels, and are timed as --compile times them",
     "autocast": "the type in which products and attention compute, whatever that of the weights",
-    "attention": "shared by torch: keys within scaled_dot_product_attention; flex: FlexAttention, too",
+    "attention": "shared by torch: keys within scaled_dot_product_attention; flex: one kernel for sinks too",
     "rest": "of frozen weights beside packed ones",
     "adapters": "of adapters beside weights in 16 bits",
     "packed_adapters": "of adapters beside packed weights",
@@ -34,6 +35,7 @@ MEANINGS = {
     "buckets": "numbers of a buffer in which gradients are reduced",
     "zero": "stages of ZeRO by which it shares a model; left out, it is known of one device",
     "outputs": "held: logits live until the next step has its own",
+    "pools": "streams: torch's allocator keeps sums of gradients and gathered weights apart (FSDP2)",
     "reserved": "what torch's allocator was seen to reserve beyond the count, as a share of it",
     "compared": "models whose peaks were compared with those of its runs",
     "usual": "options of archcli that it sets where they are left out",

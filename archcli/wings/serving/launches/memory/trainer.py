@@ -35,7 +35,7 @@ PACKED_BY_BITSANDBYTES = ("nf4", "nf4-double")
 USUAL_LORA = LoRA(rank=16, targets=(EVERY,))
 """The adapters of a model that states none."""
 HELD, STEPS, KEPT, FUSED, SHARED, FLEX = "held", "steps", "kept", "fused", "shared by torch", "flex"
-"""Values of the facts `outputs`, `norms`, `packed_inputs`, `projections` and `attention`."""
+"""Values of the facts `outputs`, `norms`, `packed_inputs`, `projections`, `kernels` and `attention`."""
 ALWAYS = ("batch_size", "rank", "seq_len")
 """Options that are said even where they are 1."""
 LEFT_OUT = {"0", "1", "None"}
@@ -52,6 +52,7 @@ class Trainer:
 
     norms: in `steps`, RMSNorm is a few functions of torch.
     autocast: the type in which products compute.
+    kernels: `fused`, activations, sums and norms run in few kernels, as torch's compiler makes of them.
     attention: `shared by torch`, which then has no kernel for fp32 where heads share keys; `flex`, in one
         kernel of any kind.
     rest: the type of weights beside packed ones.
@@ -65,6 +66,7 @@ class Trainer:
     shards: the same where devices share them, which compute in the model's.
     buckets: elements of a buffer in which gradients are reduced.
     zero: stages of ZeRO by which it shares a model among devices; none is one device alone.
+    pools: `streams`, FSDP2 gathers and sums in streams of its own, and the allocator has a pool for each.
     reserved: bytes that torch's allocator was seen to reserve beyond those of tensors, as a share of these.
     methods: what it can be asked to train.
     compared: models whose peaks were compared with those of its runs.
@@ -76,6 +78,7 @@ class Trainer:
     title: str = "archcli's modules"
     version: str = ""
     norms: str = ""
+    kernels: str = ""
     autocast: str = ""
     attention: str = ""
     rest: str = ""
@@ -90,11 +93,17 @@ class Trainer:
     shards: str = ""
     buckets: int = 0
     zero: tuple[int, ...] = ()
+    pools: str = ""
     reserved: float = 0.0
     methods: tuple[str, ...] = METHODS
     compared: tuple[str, ...] = ()
     arguments: Mapping[str, str] = field(default_factory=dict, hash=False)
     usual: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def fuses(self) -> bool:
+        """Whether its kernels are timed as those of a compiler."""
+        return self.kernels == FUSED
 
     def code(self, model: Model) -> Code:
         """How it runs the operations of a model."""

@@ -23,7 +23,13 @@ from archcli.wings.serving.memory.answers.question import (
 )
 from archcli.wings.serving.memory.answers.recomputations import kept_rows
 from archcli.wings.serving.memory.answers.tables import title
-from archcli.wings.serving.memory.answers.verdict import margin_bytes, tight_note, verdict_of
+from archcli.wings.serving.memory.answers.verdict import (
+    margin_bytes,
+    reserved_note,
+    reserved_totals,
+    tight_note,
+    verdict_of,
+)
 from archcli.wings.serving.memory.beyond.drafts import draft_note
 from archcli.wings.serving.memory.plan import DeviceMemory
 from archcli.wings.serving.memory.ranks import RankPeak
@@ -213,6 +219,7 @@ def _totals(question: MemoryQuestion, answer: MemoryAnswer, fitted: Record | Non
         "fit": fitted,
         "change": cheapest_change(question) if fits is False else None,
         **question.offload_totals(answer),
+        **reserved_totals(question, answer),
         **({} if question.draft is None else {"draft": question.draft_totals()}),
         **_of_towers(question),
     }
@@ -273,6 +280,8 @@ def _notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -> I
         from archcli.wings.serving.memory.answers.offloading import offload_notes  # of an offload alone
 
         yield from offload_notes(question, totals["offload"])
+    if "reserved" in totals:
+        yield reserved_note(question, totals["reserved"])
     if question.draft is not None:
         yield draft_note(totals["draft"])
     if totals["beyond"]:

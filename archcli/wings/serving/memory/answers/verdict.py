@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from archcli.measure.kvcache.engine import NO_ENGINE
 from archcli.units import binary_bytes
+from archcli.wings.serving.launches.memory.trainer import NO_TRAINER
 
 if TYPE_CHECKING:
     from archcli.wings.serving.memory.answers.question import MemoryAnswer, MemoryQuestion
@@ -41,6 +42,38 @@ def margin_bytes(question: MemoryQuestion, answer: MemoryAnswer | Needed) -> int
         return int(engine.training_margin * peak)
     parts = question.answer().largest.peak.parts
     return int(engine.adapters_margin * (peak - held_bytes(parts)))
+
+
+def reserved_totals(question: MemoryQuestion, answer: MemoryAnswer) -> dict[str, dict[str, int]]:
+    """What torch's allocator reserves for the streams of FSDP2, by JSON's key; empty of other trainers.
+
+    It keeps a pool for each stream. Sums of gradients lie in that of the reduce-scatter, what an all-gather
+    fills in another, and free bytes of a pool serve no other: the peaks of pools add up, whenever they are.
+    """
+    trainer, plan, moments = question.settings.trainer, question.plan, answer.largest.moments
+    if trainer is None or not trainer.pools or plan.replicas == 1 or plan.pp > 1 or question.settings.offload:
+        return {}
+    most = max(moments, key=lambda moment: moment.bytes - moment.gradients)
+    # outside of layers the forward has the root, and the buffer of it or of a layer
+    roots = (m.gathered for m in moments if m.stage == "forward" and "layers." not in m.path)
+    fetched = max((*roots, most.gathered)) - most.gathered if most.stage == "loss" else 0
+    pools = {
+        "compute": most.bytes - most.gradients,
+        "gradients": max(moment.gradients for moment in moments),
+        "gathered": fetched,
+    }
+    sizes = {name: int(size) for name, size in pools.items()}
+    return {"reserved": {"bytes": sum(sizes.values()), **sizes}}
+
+
+def reserved_note(question: MemoryQuestion, reserved: Mapping[str, int]) -> str:
+    """`torch's allocator reserves about 73.7 GiB …`: the pools of FSDP2's streams."""
+    size = {name: binary_bytes(n) for name, n in reserved.items()}
+    trainer = question.settings.trainer or NO_TRAINER
+    return (
+        f"torch's allocator reserves about {size['bytes']} for {trainer.title}, a pool for each stream: "
+        f"{size['compute']} to compute, {size['gradients']} of gradients, {size['gathered']} to gather."
+    )
 
 
 def surely_lacking(question: MemoryQuestion) -> int:

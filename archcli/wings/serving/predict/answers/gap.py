@@ -188,7 +188,7 @@ def _changed(question: PredictQuestion) -> Iterator[OtherWay]:
             eager = replace(question, live=None, options=replace(options, engine="none", kv_dtype=None))
             yield "eager torch in place of an engine", "--engine none", eager.changed(engine=NO_ENGINE)
         return
-    if options.compiled:
+    if options.compiled and (settings.trainer is None or not settings.trainer.fuses):
         eager = replace(question, options=replace(options, compiled=False))
         yield "kernels that nothing fused", "without --compile", eager
     if settings.attention != "eager":

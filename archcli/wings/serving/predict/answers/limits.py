@@ -35,6 +35,15 @@ def title(question: PredictQuestion) -> str:
     return ", ".join(_parts(question))
 
 
+def _by_trainer(question: PredictQuestion) -> Iterator[str]:
+    """How a trainer, or a compiler, runs the kernels."""
+    trainer = question.settings.trainer
+    if question.timed != question.settings:
+        yield f"computed in {question.timed.dtype} by autocast"
+    if question.options.compiled:
+        yield "compiled" if trainer is None or not trainer.fuses else "fused kernels"
+
+
 def _parts(question: PredictQuestion) -> Iterator[str]:
     settings, predicted = question.settings, question.options
     yield PHASES[question.phase]
@@ -52,8 +61,7 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
         yield f"gradients in {settings.gradients}"
     if question.phase == "train" and settings.offload is not None:
         yield settings.offload.in_words
-    if predicted.compiled:
-        yield "compiled"
+    yield from _by_trainer(question)
     if question.draft is not None:
         yield question.draft.in_words
     if question.caches:
@@ -302,7 +310,7 @@ def why_limit(question: PredictQuestion, totals: Mapping[str, Any]) -> str:
     sequences = int(question.settings.batch_size)
     if not question.is_timed(queues=totals.get("at_once", sequences) < sequences):
         return f"no measurements of {question.engine_title} with such a model and load on such a device"
-    known = question.timing.has_constants(question.settings.dtype)
+    known = question.timing.has_constants(question.timed.dtype)
     return MOSTLY_UNMEASURED if known else UNMEASURED
 
 

@@ -177,15 +177,25 @@ class PredictQuestion:
         return product.runs_in if product is not None and {*product} <= peaks.keys() else ""
 
     @property
+    def timed(self) -> MemorySettings:
+        """The settings of what runs: with the type in which a trainer's autocast computes."""
+        settings, peaks = self.settings, self.device.timing.clock.rates.peaks
+        autocast = "" if settings.trainer is None else settings.trainer.autocast
+        computes = [dtype for dtype in (autocast, "fp16") if autocast and dtype in peaks]
+        if settings.dtype != "fp32" or not computes:
+            return settings
+        return replace(settings, dtype=computes[0], trained=settings.trained or settings.dtype)
+
+    @property
     def multiplied(self) -> str:
         """The dtype in which most products run."""
-        return self.native or self.settings.dtype
+        return self.native or self.timed.dtype
 
     def answer(self) -> PredictAnswer:
         """The prediction. Raises ArchError for what cannot be predicted."""
         timing = self.timing
         answer = self._timed_on(timing, self.draft)
-        if answer.prediction.seconds.is_calibrated or not timing.has_constants(self.settings.dtype):
+        if answer.prediction.seconds.is_calibrated or not timing.has_constants(self.timed.dtype):
             return answer
         # rows as expected beside a total at the limit would be times of two kinds
         return self._timed_on(timing.at_limit(drops_runs=True), self.draft and self.draft.at_limit())
@@ -216,7 +226,7 @@ class PredictQuestion:
             served = serve(*sizes, timing, plan, self.cache, engine, drafted=drafted)
             return PredictAnswer(self._of_peak(served.whole), served)
         compiled = self.options.compiled
-        arguments = (self.model, self.settings, timing, self.plan, self.cache)
+        arguments = (self.model, self.timed, timing, self.plan, self.cache)
         if drafted is not None:
             one_pass = drafted(self.settings)
         elif self.phase == "prefill" and timing.chunk is not None:

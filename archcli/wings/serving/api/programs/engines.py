@@ -58,6 +58,7 @@ MEANINGS = {
     "split": "what several devices share: layers are whole, each on one of them",
     "all_reduce": "",
     "experts": "",
+    "redundant_experts": "of copies of experts where ep does not divide their number",
     "command": "its own options for what archcli counts: --command",
     "check": "those of a program that measures its speed",
 }

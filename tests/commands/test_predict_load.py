@@ -205,7 +205,7 @@ REFUSED = {
     "a curve without a rate": ({"concurrency": 4, "curve": "rate"}, "--curve rate with a --rate"),
     "a split of clients": ({"concurrency": 4, "split": "h100-sxm"}, "--split goes with requests that arrive"),
     "no pool": ({"rate": 4, "split": "h100-sxm:xx3"}, "devices for prompts such as"),
-    "no scheduler": ({"rate": 4, "engine": "llamacpp"}, "how llama.cpp admits requests is not known"),
+    "no scheduler": ({"rate": 4, "engine": "transformers"}, "how transformers admits requests is not known"),
     "too long": ({"requests": 4, "seq_len": 10**9}, "fits into the devices"),
 }
 

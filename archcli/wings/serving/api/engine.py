@@ -62,7 +62,7 @@ def engine_of(
         recurrent_dtype=_state_dtype(facts, kinds),
         convolution_dtype=facts.get("convolution_dtype", ""),
         max_sequences=by_memory(facts.get("max_sequences", {}), memory_bytes),
-        mixes_prompts=facts.get("mixes_prompts", False),
+        mixes_prompts=facts.get("mixes_prompts") is True,
         redundant_experts="redundant_experts" in facts,
         mxfp4_experts=tuple(facts.get("mxfp4_experts", ())),
         reserves=read_reserves(facts, memory_bytes),

@@ -72,7 +72,8 @@ class LoadedServer:
     @cached_property
     def passes(self) -> PredictedPasses:
         """The server's passes, each predicted once."""
-        return self.known or PredictedPasses(self.question)
+        scheduler = self.scheduler
+        return self.known or PredictedPasses(self.question, scheduler.micro_batch, in_turn=scheduler.in_turn)
 
     @property
     def devices(self) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from math import fsum, log
+from math import fsum, inf, log
 from typing import Literal, NamedTuple, get_args
 
 from archcli.wings.serving.memory.settings import MemorySettings
@@ -61,12 +61,14 @@ class PredictedPasses:
     """Passes of a replica of a question's plan, each predicted once: seconds by `figure`, times `scale`.
 
     Passes are of all replicas, which run alike. With attention data parallelism its groups share the tokens
-    of a replica's prompts.
+    of a replica's prompts. micro_batch, in_turn: as of the scheduler.
     """
 
     question: PredictQuestion
+    micro_batch: int | None = None
     figure: Figure = "expected"
     scale: float = 1.0
+    in_turn: bool = False
     _known: dict[tuple[str, int, int, int], dict[Figure, PassParts]] = field(default_factory=dict)
 
     def by(self, figure: Figure, scale: float) -> PredictedPasses:
@@ -85,12 +87,17 @@ class PredictedPasses:
         """A pass with pieces of prompts as well; without sequences, of these alone."""
         tokens = sum(piece.tokens for piece in pieces)
         attention = sum(self._attention_s(piece, is_first=not number) for number, piece in enumerate(pieces))
-        products = self._products_s(sequences + tokens) - (self._products_s(sequences) if sequences else 0.0)
+        beside = 0 if self.in_turn else sequences
+        products = self._products_s(beside + tokens) - (self._products_s(beside) if beside else 0.0)
         return self.tokens_s(sequences, context) + self.scale * (attention + max(0.0, products))
 
     def _products_s(self, tokens: int) -> float:
+        def of(tokens: float) -> float:
+            return between(SIZES, tokens, lambda size: self._of("prefill", 1, size, 0).of_tokens)
+
         of_group = tokens / self.question.plan.dp_attention
-        return between(SIZES, of_group, lambda size: self._of("prefill", 1, size, 0).of_tokens)
+        whole, rest = divmod(of_group, self.micro_batch or inf)
+        return whole * of(self.micro_batch or 1) + (of(rest) if rest else 0.0)
 
     def _attention_s(self, piece: PromptPiece, *, is_first: bool) -> float:
         """A piece without its products: attention. One behind others in a pass is launched with them."""

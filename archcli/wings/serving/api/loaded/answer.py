@@ -7,11 +7,11 @@ from dataclasses import replace
 from statistics import mean
 from typing import Any
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, either
 from archcli.measure.kvcache.engine import NO_ENGINE
 from archcli.measure.report import Report
 from archcli.wings.serving.api.loaded.options import OF_LOAD, WAYS, LoadOptions
-from archcli.wings.serving.devices.engines import load_engine
+from archcli.wings.serving.devices.engines import engines, load_engine
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.predict.answers.limits import duration
 from archcli.wings.serving.predict.answers.question import PredictQuestion, check_prediction
@@ -86,11 +86,12 @@ def loaded_server(question: PredictQuestion, options: LoadOptions) -> LoadedServ
     facts = load_engine(engine.name)
     scheduler = Scheduler.of(
         facts,
-        pass_tokens=chunk and chunk * groups,
+        chunk and chunk * groups,
         max_sequences=most and most * groups,
     )
     if scheduler is None:
-        raise ArchError(f"how {engine.title} admits requests is not known", "--engine vllm, sglang or trtllm")
+        hint = f"--engine {either([name for name in engines() if 'reserves' in load_engine(name)])}"
+        raise ArchError(f"how {engine.title} admits requests is not known", hint)
     load = options.load(int(question.settings.tokens(question.model)), question.options.new)
     if options.trace is not None:  # which states the lengths
         prompt, new = (round(mean(getattr(it, name) for it in load.requests)) for name in ("prompt", "new"))

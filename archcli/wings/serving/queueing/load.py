@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 from typing import NamedTuple
 
 from archcli.wings.serving.predict.answers.limits import title
@@ -67,7 +68,9 @@ class LoadedServer:
         # a prefix lies in the cache once for all
         room = room._replace(pages=room.pages - max(request.cached for request in requests) // room.page)
         beside_s = self.question.live.first_s if self.question.live else 0.0
-        return Replicas(self.scheduler, room, number, beside_s)
+        most = min(self.scheduler.max_sequences or inf, max(1.0, room.sequences))
+        scheduler = replace(self.scheduler, max_sequences=None if most == inf else int(most))
+        return Replicas(scheduler, room, number, beside_s)
 
     @cached_property
     def passes(self) -> PredictedPasses:

@@ -70,6 +70,8 @@ class PredictedPasses:
     scale: float = 1.0
     in_turn: bool = False
     _known: dict[tuple[str, int, int, int], dict[Figure, PassParts]] = field(default_factory=dict)
+    _memo: dict[tuple[object, ...], float] = field(default_factory=dict)
+    _lines: dict[tuple[Figure, int, int], tuple[float, float]] = field(default_factory=dict)
 
     def by(self, figure: Figure, scale: float) -> PredictedPasses:
         """The same passes by another figure, without predicting any anew."""
@@ -77,11 +79,21 @@ class PredictedPasses:
 
     def tokens_s(self, sequences: int, context: float) -> float:
         """A pass that makes a token of each of so many sequences, behind so many tokens in the mean."""
+        if not sequences:
+            return 0.0
 
-        def of(batch: int) -> float:
-            return between(SIZES, context, lambda tokens: sum(self._of("decode", batch, tokens, 0)))
+        def of(tokens: int) -> float:
+            return between(SIZES, sequences, lambda batch: sum(self._of("decode", batch, tokens, 0)))
 
-        return self.scale * between(SIZES, sequences, of) if sequences else 0.0
+        index = bisect_left(SIZES, context)
+        high, low = SIZES[index], SIZES[index - 1]
+        if high == context or not index:
+            return self.scale * self._once(("tokens", sequences, high), lambda: of(high))
+        line = self._lines.get((self.figure, sequences, high))
+        if line is None:
+            line = of(low), (of(high) - of(low)) / (high - low)
+            self._lines[self.figure, sequences, high] = line
+        return float(self.scale * (line[0] + line[1] * (context - low)))
 
     def mixed_s(self, sequences: int, context: float, pieces: Sequence[PromptPiece]) -> float:
         """A pass with pieces of prompts as well; without sequences, of these alone."""
@@ -91,13 +103,23 @@ class PredictedPasses:
         products = self._products_s(beside + tokens) - (self._products_s(beside) if beside else 0.0)
         return self.tokens_s(sequences, context) + self.scale * (attention + max(0.0, products))
 
+    def _once(self, key: tuple[object, ...], seconds: Callable[[], float]) -> float:
+        """Seconds that are interpolated once for each figure."""
+        known = self._memo.get((self.figure, *key))
+        if known is None:
+            known = self._memo[self.figure, *key] = seconds()
+        return known
+
     def _products_s(self, tokens: int) -> float:
         def of(tokens: float) -> float:
             return between(SIZES, tokens, lambda size: self._of("prefill", 1, size, 0).of_tokens)
 
         of_group = tokens / self.question.plan.dp_attention
         whole, rest = divmod(of_group, self.micro_batch or inf)
-        return whole * of(self.micro_batch or 1) + (of(rest) if rest else 0.0)
+        return self._once(
+            ("products", tokens),
+            lambda: whole * of(self.micro_batch or 1) + (of(rest) if rest else 0.0),
+        )
 
     def _attention_s(self, piece: PromptPiece, *, is_first: bool) -> float:
         """A piece without its products: attention. One behind others in a pass is launched with them."""
@@ -109,7 +131,7 @@ class PredictedPasses:
 
             return between(SIZES, piece.tokens, of, as_power=True)
 
-        seconds = between(BEFORE, piece.past, behind)
+        seconds = self._once(("attention", piece), lambda: between(BEFORE, piece.past, behind))
         if is_first:
             return seconds
         launched = self._of("prefill", 1, 1, 0).of_sequences

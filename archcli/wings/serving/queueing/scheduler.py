@@ -64,13 +64,14 @@ class CacheRoom(NamedTuple):
     """A replica's cache in pages of `page` tokens, with as many `fixed` pages for each sequence.
 
     A recurrent state, or what a window holds at the shortest length asked for, is fixed. `page_bytes` are
-    those of one device.
+    those of one device. sequences: the most for whose states there is room.
     """
 
     pages: float = inf
     page: int = 1
     fixed: float = 0.0
     page_bytes: float = 0.0
+    sequences: float = inf
 
     def of(self, tokens: int) -> float:
         """Pages of a sequence of so many tokens."""

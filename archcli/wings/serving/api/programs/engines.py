@@ -49,6 +49,7 @@ MEANINGS = {
     "prompts_at_once": "prompts that run beside each other, each in chunks",
     "reserves": "tokens for which there is room where a request is admitted: prompt, all, or a share to come",
     "reserve_share": "of tokens to come: at first, least, steps until it, tokens ahead after a retraction",
+    "pools": "states over tokens, slots of states for a sequence, tokens of a window over all tokens",
     "margin": "bytes that it was seen to take beyond the count, at most: with less left a model is tight",
     "training_margin": "the same of trainers, as a share of the count",
     "adapters_margin": "where adapters are trained, as a share of activations and temporaries",

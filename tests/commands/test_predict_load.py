@@ -76,6 +76,21 @@ def test_more_requests_a_second_take_no_fewer_devices():
     assert devices[-1] > devices[0]
 
 
+def test_the_best_plan_under_a_load_is_the_best_of_those_asked_singly():
+    """GPT-2 on two devices: two replicas, or tp 2; no row of the front is beaten, each other one is."""
+    load = {"device": "2xh100-sxm", "concurrency": 8, "requests": 24}
+    found = totals(fit="time", **load)
+    singly = [totals(**plan, **load)["end_to_end_s"]["expected"] for plan in ({"dp": 2}, {"tp": 2})]
+    assert found["end_to_end_s"]["expected"] == min(singly)
+    rows = found["plans"]
+    assert {row["plan"] for row in rows} == {"dp 2", "tp 2"}
+    for row in rows:
+        beaten = any(
+            it["tokens_per_s"] > row["tokens_per_s"] and it["per_token_s"] < row["per_token_s"] for it in rows
+        )
+        assert row["front"] is not beaten
+
+
 def test_targets_that_nothing_meets_say_what_a_request_takes_alone():
     """An error in one line, with what would help."""
     with pytest.raises(ArchError, match="alone, the first token of a request takes") as caught:

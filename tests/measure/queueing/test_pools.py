@@ -4,13 +4,14 @@ import pytest
 
 from archcli.load import load
 from archcli.wings.serving.api.predict import PredictOptions, predict_question
+from archcli.wings.serving.devices.engines import load_engine
 from archcli.wings.serving.queueing.room import Lengths, cache_room
 
 
 def room(name, device, **options):
     options = {"phase": "serve", "seq_len": 8192, "new": 1024, "engine": "sglang", **options}
     question = predict_question(load(name), PredictOptions(load(name), device, **options))
-    return cache_room(question, Lengths(8192, 9216), 1024)
+    return cache_room(question, Lengths(8192, 9216), 1024, load_engine("sglang")["pools"])
 
 
 def test_states_have_nine_parts_of_nineteen_and_five_slots_a_sequence():

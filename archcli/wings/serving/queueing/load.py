@@ -64,7 +64,7 @@ class LoadedServer:
         lengths = Lengths(min(request.prompt for request in requests), max(totals))
         in_flight = -(-min(len(requests), self.load.concurrency or len(requests)) // number)
         in_flight = min(in_flight, self.scheduler.max_sequences or in_flight)
-        room = cache_room(self.question, lengths, in_flight)
+        room = cache_room(self.question, lengths, in_flight, self.scheduler.pools)
         # a prefix lies in the cache once for all
         room = room._replace(pages=room.pages - max(request.cached for request in requests) // room.page)
         beside_s = self.question.live.first_s if self.question.live else 0.0

@@ -99,8 +99,8 @@ class PredictedPasses:
         """A pass with pieces of prompts as well; without sequences, of these alone."""
         tokens = sum(piece.tokens for piece in pieces)
         attention = sum(self._attention_s(piece, is_first=not number) for number, piece in enumerate(pieces))
-        beside = 0 if self.in_turn else sequences
-        products = self._products_s(beside + tokens) - (self._products_s(beside) if beside else 0.0)
+        sharing = 0 if self.in_turn else sequences
+        products = self._products_s(sharing + tokens) - (self._products_s(sharing) if sharing else 0.0)
         return self.tokens_s(sequences, context) + self.scale * (attention + max(0.0, products))
 
     def _once(self, key: tuple[object, ...], seconds: Callable[[], float]) -> float:

@@ -11,7 +11,6 @@ from archcli.errors import ArchError
 from archcli.graph import State, StateKind
 from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
 from archcli.measure.kvcache.engine import NO_ENGINE
-from archcli.wings.serving.devices.engines import load_engine
 from archcli.wings.serving.memory.answers.fit import most_sequences
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.predict.answers.question import PredictQuestion
@@ -28,11 +27,14 @@ class Lengths(NamedTuple):
     longest: int
 
 
-def cache_room(question: PredictQuestion, lengths: Lengths, in_flight: int) -> CacheRoom:
+def cache_room(
+    question: PredictQuestion, lengths: Lengths, in_flight: int, pools: Mapping[str, float] | None = None
+) -> CacheRoom:
     """The pages of a replica's cache beside weights and temporaries, with so many sequences in flight.
 
     A sequence takes bytes as a line through those of the shortest request and of the longest: exact where
-    all layers see the whole context, or none does. Raises ArchError where there is no room for one sequence.
+    all layers see the whole context, or none does. pools: of an engine that cuts its memory.
+    Raises ArchError where there is no room for one sequence.
     """
     memory, plan = question.memory().changed(new=0), question.plan
     engine = memory.settings.engine or NO_ENGINE
@@ -48,7 +50,7 @@ def cache_room(question: PredictQuestion, lengths: Lengths, in_flight: int) -> C
         page, page_bytes = WHOLE, longest
     free = _free(memory.changed(seq_len=lengths.longest), groups, in_flight)
     room = CacheRoom(free / page_bytes, page, fixed, page_bytes)
-    room = _in_pools(question, free, load_engine(engine.name).get("pools")) or room
+    room = _in_pools(question, free, pools) or room
     return room._replace(pages=room.pages * plan.dp_attention, sequences=room.sequences * plan.dp_attention)
 
 

@@ -26,6 +26,7 @@ class Scheduler:
     watermark: part of the cache that is left free when a request is admitted.
     prompts, piece: the most prompts of a pass, and tokens of each; None is any number.
     micro_batch: tokens of the kernels' passes that a pass is cut into; None is all of them.
+    pools: how memory is cut into pools for states, windows and tokens.
     in_turn: prompts run after a pass of tokens, in one of their own, and share no weights with them.
     """
 
@@ -42,6 +43,7 @@ class Scheduler:
     piece: int | None = None
     micro_batch: int | None = None
     in_turn: bool = False
+    pools: Mapping[str, float] | None = None
 
     @classmethod
     def of(cls, facts: Mapping[str, Any], chunk: int | None, **sizes: Any) -> Scheduler | None:
@@ -56,8 +58,8 @@ class Scheduler:
         if share is not None:
             sizes |= {"ahead": share["ahead"], "clip": share["clip"]}
             sizes["share"] = share["first"], share["least"], share["steps"]
-        in_turn = mixes == IN_TURN
-        return cls(mixes=bool(mixes), cuts=cuts, reserves=facts["reserves"], in_turn=in_turn, **sizes)
+        sizes |= {"in_turn": mixes == IN_TURN, "pools": facts.get("pools")}
+        return cls(mixes=bool(mixes), cuts=cuts, reserves=facts["reserves"], **sizes)
 
 
 class CacheRoom(NamedTuple):

@@ -74,14 +74,14 @@ def of_rows(
     No compute hides these collectives: the next operation reads the result.
     """
     for row, times in rows:
-        op = row.op
+        op: Any = row.op
         if not op.exchanges:
             continue
         sent, back = op.sent(*row.inputs), op.sent_back(*row.inputs)
         ahead = times * (2 if repeated is not None and row.path in repeated else 1)
         if op.collective and sent:
-            of_one = multiplied if getattr(op, "enters", False) else width
-            yield _of(op, op.collective, plan, ahead, ahead * sent * of_one)
+            sent_width = multiplied if op.collective == "all_to_all" and op.enters else width
+            yield _of(op, op.collective, plan, ahead, ahead * sent * sent_width)
         if repeated is not None and op.collective_back and back:
             yield _of(op, op.collective_back, plan, times, times * back * width, "backward")
 

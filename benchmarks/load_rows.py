@@ -38,6 +38,7 @@ FIGURES = {
 OLD = re.compile(r"V0 engine|no size given|speculat|draft")
 SEQUENCES = re.compile(r"max_num_seqs (\d+)|max_running_requests (\d+)")
 CHUNK = re.compile(r"max_num_batched_tokens (\d+)")
+SHARE = re.compile(r"(?:mem_fraction_static|gpu_memory_utilization) (\d*\.\d+)")
 BEGIN = "# made by benchmarks/load_rows.py --write\n"
 LEAST, SEED = 20, 7
 """Rows of an engine by which a range is known."""
@@ -58,7 +59,7 @@ def options_of(row):
     """The question of a row, as options of predict."""
     begin = row["prompt_spread"]
     spread = SPREADS.get(begin, "uniform" if begin.startswith("1-") else "fixed")
-    sequences, chunk = SEQUENCES.search(row["note"]), CHUNK.search(row["note"])
+    sequences, chunk, taken = (it.search(row["note"]) for it in (SEQUENCES, CHUNK, SHARE))
     options = {
         **{name: row[name] or None for name in ("device", "engine", "dtype", "kv_dtype")},
         "seq_len": max(1, round(float(row["prompt"]))),
@@ -68,6 +69,7 @@ def options_of(row):
         "rate": row["rate"] and float(row["rate"]),
         "max_sequences": sequences and int(next(filter(None, sequences.groups()))),
         "chunk": chunk and int(chunk[1]),
+        "utilization": taken and float(taken[1]),
         "lengths": spread,
     }
     model = load(row["model"])

@@ -196,13 +196,16 @@ class AllToAll(Communication):
     """Tokens [n, D] sent to the ranks of their experts, or their outputs sent back.
 
     Of n tokens that `shared_by` ranks hold alike, each sends its share. Every rank is taken to receive as
-    many as it sends.
+    many as it sends. `visits`: of n tokens so many are copies of one, for its experts. `enters`: products of
+    experts read what is sent.
     """
 
     drawn: ClassVar[str] = "view"
     collective: ClassVar[str] = "all_to_all"
     collective_back: ClassVar[str] = "all_to_all"
     shared_by: Number = 1
+    visits: Number = 1
+    enters: bool = False
     expected: ClassVar[str] = "Every rank is taken to receive an equal share of the tokens sent to experts."
 
     def shape(self, x: Shape) -> Shape:

@@ -79,6 +79,22 @@ def test_more_requests_a_second_take_no_fewer_devices():
 
 
 @pytest.mark.long
+def test_the_best_plan_under_a_load_is_the_best_of_those_asked_singly():
+    """GPT-2 on two devices: two replicas, or tp 2; no row of the front is beaten, each other one is."""
+    load = {"device": "2xh100-sxm", "concurrency": 8, "requests": 24}
+    found = totals(fit="time", **load)
+    singly = [totals(**plan, **load)["end_to_end_s"]["expected"] for plan in ({"dp": 2}, {"tp": 2})]
+    assert found["end_to_end_s"]["expected"] == min(singly)
+    rows = found["plans"]
+    assert {row["plan"] for row in rows} == {"dp 2", "tp 2"}
+    for row in rows:
+        beaten = any(
+            it["tokens_per_s"] > row["tokens_per_s"] and it["per_token_s"] < row["per_token_s"] for it in rows
+        )
+        assert row["front"] is not beaten
+
+
+@pytest.mark.long
 def test_targets_that_nothing_meets_say_what_a_request_takes_alone():
     """An error in one line, with what would help."""
     with pytest.raises(ArchError, match="alone, the first token of a request takes") as caught:
@@ -210,7 +226,7 @@ REFUSED = {
     "a curve without a rate": ({"concurrency": 4, "curve": "rate"}, "--curve rate with a --rate"),
     "a split of clients": ({"concurrency": 4, "split": "h100-sxm"}, "--split goes with requests that arrive"),
     "no pool": ({"rate": 4, "split": "h100-sxm:xx3"}, "devices for prompts such as"),
-    "no scheduler": ({"rate": 4, "engine": "llamacpp"}, "how llama.cpp admits requests is not known"),
+    "no scheduler": ({"rate": 4, "engine": "transformers"}, "how transformers admits requests is not known"),
     "too long": ({"requests": 4, "seq_len": 10**9}, "fits into the devices"),
 }
 

@@ -36,6 +36,7 @@ class InferenceEngine:
     recurrent_dtype, convolution_dtype: of states and of convolutions' inputs; empty is as computed.
     max_sequences: the most that a replica runs at once; None is any number.
     mixes_prompts: it runs prompts in one pass with the tokens of other sequences.
+    redundant_experts: where ep does not divide the experts, it copies some of them.
     reserves: what else it takes memory for; the wing `serving` knows it.
     margin: bytes that it was seen to take beyond the count; of training shares of the count.
     adapters: how many it has loaded beside the weights; 0 without.
@@ -57,6 +58,7 @@ class InferenceEngine:
     convolution_dtype: str = ""
     max_sequences: int | None = None
     mixes_prompts: bool = False
+    redundant_experts: bool = False
     mxfp4_experts: tuple[int, ...] = ()
     reserves: Any = None
     unusual: tuple[str, ...] = ()

@@ -43,11 +43,14 @@ class Count(NamedTuple):
         return self.value % tp == 0 or (self.copied and tp % self.value == 0)
 
 
-def check_degrees(model: Model, degrees: Degrees) -> None:
-    """Raise ArchError with every reason why the model cannot be split so."""
+def check_degrees(model: Model, degrees: Degrees, *, copies_experts: bool = False) -> None:
+    """Raise ArchError with every reason why the model cannot be split so.
+
+    copies_experts: some experts are on several ranks, so that all ranks have as many (EPLB).
+    """
     problems = list(_refused(model, degrees))
     # refused modules first: what a kind without a layout would divide is unknown
-    problems = problems or [*_uneven(model, degrees), *_experts(model, degrees)]
+    problems = problems or [*_uneven(model, degrees), *_experts(model, degrees, copies_experts)]
     if problems:  # layers are often alike: the first of each kind is enough
         first: dict[str, Problem] = {}
         for problem in problems:
@@ -132,6 +135,9 @@ def _uneven(model: Model, degrees: Degrees) -> Iterator[Problem]:
     # in groups tp is that of all of them
     numbers = [str(n * degrees.groups) for n in would]
     hint = f"{either(numbers)} would do" if would else "no tp above 1 would do"
+    tp = degrees.of_networks
+    if degrees.groups == 1 and tp > max(would, default=1) and any(_stacked(model)):
+        hint += f"; dp {tp} with ep {tp} shares the experts alone"
     for (name, value), count in sorted(uneven.items()):
         ranks = _ranks_in_words(degrees, count.degree)
         yield Problem(f"{ranks} does not divide {name} {value:,}", hint, path=count.path)
@@ -147,21 +153,16 @@ def _ranks_in_words(degrees: Degrees, degree: int) -> str:
     return f"tp {tp} with ep {degrees.ep}, {degree} ranks for each expert,"
 
 
-STACKED = ("n_experts", "n_shared")
+STACKED = ROUTED, _ = ("n_experts", "n_shared")
 """Numbers of experts stacked in one matrix, to split over ranks; other shared experts are networks."""
 
 
-def _experts(model: Model, degrees: Degrees) -> Iterator[Problem]:
+def _experts(model: Model, degrees: Degrees, copied: bool) -> Iterator[Problem]:
     """Experts that ep does not divide."""
     tp, ep = degrees.of_networks, degrees.ep
     if ep == 1:
         return
-    numbers = {
-        f"{path}.{name}": getattr(moe, name)
-        for path, moe in find(model, Spec)
-        for name in STACKED
-        if hasattr(moe, name)
-    }
+    numbers = dict(_stacked(model))
     if not numbers:
         yield Problem(f"ep {ep} splits experts, and the model has none", "leave ep out", path="ep")
         return
@@ -171,10 +172,16 @@ def _experts(model: Model, degrees: Degrees) -> Iterator[Problem]:
         yield Problem(f"ep {ep} does not divide tp {tp}{multiple}", hint, path="ep")
         return
     for path, number in numbers.items():
-        if number % ep:
-            name = path.rpartition(".")[2]
+        name = path.rpartition(".")[2]
+        if number % ep and not (copied and name == ROUTED):
             yield Problem(f"ep {ep} does not divide {name} {number}", hint, path=path)
             return
+
+
+def _stacked(model: Model) -> Iterator[tuple[str, int]]:
+    """(path, number) of experts stacked in one matrix."""
+    modules = ((path, moe, name) for path, moe in find(model, Spec) for name in STACKED)
+    return ((f"{path}.{name}", getattr(moe, name)) for path, moe, name in modules if hasattr(moe, name))
 
 
 def _fitting_experts(numbers: Collection[int], degrees: Degrees) -> str:

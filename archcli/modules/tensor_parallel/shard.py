@@ -25,20 +25,31 @@ FULL = "full"
 """The norm of queries and keys that sees all heads at once."""
 
 
-def shard(model: M, tp: int = 1, *, sp: bool = False, ep: int = 1, rank: int = 0, groups: int = 1) -> M:
+def shard(
+    model: M,
+    tp: int = 1,
+    *,
+    sp: bool = False,
+    ep: int = 1,
+    rank: int = 0,
+    groups: int = 1,
+    copies_experts: bool = False,
+) -> M:
     """The model of one rank: its rows are the rank's shapes, parameters, FLOPs, cache and communication.
 
     Heads, hidden channels and words are divided by `tp`, heads of keys and values held by several ranks where
     there are fewer of them (arXiv:1909.08053, arXiv:2305.13245 section 2.2). Experts are divided by `ep`, and
-    what is left of `tp` divides the hidden channels of each. With `groups` of so many ranks, feed-forward
-    networks are divided among all ranks, all else within each group. Every rank has norms, routers, latents,
-    position tables and what else is small. With `sp` norms and residuals have 1/tp of the tokens
-    (arXiv:2205.05198). Ranks differ in their part of the vocabulary alone; 0, the default, has the largest.
+    what is left of `tp` divides the hidden channels of each; with `copies_experts` some are on several ranks
+    where `ep` does not divide their number, so that all have as many. With `groups` of so many ranks,
+    feed-forward networks are divided among all ranks, all else within each group. Every rank has norms,
+    routers, latents, position tables and what else is small. With `sp` norms and residuals have 1/tp of the
+    tokens (arXiv:2205.05198). Ranks differ in their part of the vocabulary alone; 0, the default, has the
+    largest.
 
     Raises ArchError for a model that cannot be split so, with the degrees that would do.
     """
     degrees = Degrees(tp, sp, ep, rank, groups)
-    check_degrees(model, degrees)
+    check_degrees(model, degrees, copies_experts=copies_experts)
     if degrees.of_networks == 1 and ep == 1:
         return model
     changed = substitute(model, dict(_changes(model, degrees)))

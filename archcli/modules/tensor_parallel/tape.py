@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from archcli.arith import Number
+from archcli.arith import Number, ceil_div
 from archcli.graph import Experts, Op, Tape, Tensor
 from archcli.modules.adapters.adapted import Adapted, on_tape, unadapted
 from archcli.modules.ends.embedding import Embedding, Head
@@ -67,7 +67,7 @@ class ShardTape:
             whole = self._gather(f"{op.name}_gather", xs[0], sums=False)
             return self._within().emit(op, whole, group=group, trained=trained)
         y = self.inner.emit(op, *self._read(op, xs), group=group, trained=trained)
-        return on_tape(self, self._written(op, y))
+        return on_tape(self, self._written(op, xs, y))
 
     def weight(
         self, op: Op, *xs: Tensor, group: str = "", trained: bool = True, which: str = "weight"
@@ -158,9 +158,9 @@ class ShardTape:
         return self._first(y, lambda x: self._part(f"{name}_part", x))
 
     def _local(self, experts: Experts) -> Experts:
-        """The rank's share of the experts; each sees as many tokens as before."""
+        """The rank's share of the experts, copies among them; all ranks see as many tokens as before."""
         ep = self.degrees.ep
-        return experts if ep == 1 else experts._replace(n_experts=experts.n_experts // ep, ranks=ep)
+        return experts if ep == 1 else experts._replace(n_experts=ceil_div(experts.n_experts, ep), ranks=ep)
 
     def _read(self, op: Op, xs: tuple[Tensor, ...]) -> list[Tensor]:
         """The op's inputs, after the exchanges before it."""
@@ -172,20 +172,20 @@ class ShardTape:
             read[index] = SumGradient(f"{op.name}_copy", self.ranks)(self._inner(read[index]))
         if ep > 1 and isinstance(op, Combine | CombineReal):
             back = (
-                AllToAll(f"{op.name}_all_to_all", ep)
+                AllToAll(f"{op.name}_all_to_all", ep, visits=xs[-2].shape[-1])
                 if self.degrees.sends_tokens
                 else BesideOthers(f"{op.name}_others", ep)
             )
             read[0] = back(self._inner(read[0]))
         return read
 
-    def _written(self, op: Op, y: Any) -> Any:
+    def _written(self, op: Op, xs: tuple[Tensor, ...], y: Any) -> Any:
         """The op's output, after the exchanges behind it."""
         tp, ep = self.degrees.tp, self.degrees.ep
         if ep > 1 and isinstance(op, Dispatch):
             # ranks that have the same tokens need no others: each takes those of its experts
             split = (
-                AllToAll(f"{op.name}_all_to_all", ep, tp)
+                AllToAll(f"{op.name}_all_to_all", ep, tp, xs[-1].shape[-1], enters=True)
                 if self.degrees.sends_tokens
                 else OwnExperts(f"{op.name}_own", ep)
             )

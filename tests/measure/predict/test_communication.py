@@ -172,6 +172,8 @@ def one(name, ranks, stride=1, size=1e9, times=1, cover=""):
         (one("all_reduce", 8, stride=2), "network", 4 * 50 * (7 / 8) / (1 / 2)),
         (one("reduce_scatter", 8, stride=2), "network", 200),  # rings, over 4 interfaces
         (one("all_to_all", 16), "network", 50 * 15 / 8),  # 8 of the 15 others are in the other node
+        # of 8 copies to 2 nodes at random both get one but for 1 token in 128
+        (one("all_to_all", 16)._replace(visits=8), "network", 50 * 15 / 8 * 8 / (2 * (1 - 1 / 2**8))),
         (one("send", 2, stride=8), "network", 50),
         (one("send", 16), "network", 50),
     ],

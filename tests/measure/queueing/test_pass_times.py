@@ -63,3 +63,16 @@ def test_passes_between_those_of_the_grid_are_near_them(asked, passes):
         assert passes._products_s(tokens) == pytest.approx(whole - attention, rel=0.01)
         whole, _ = predicted(asked, "prefill", 1, tokens, past)
         assert passes.mixed_s(0, 0.0, [PromptPiece(tokens, past)]) == pytest.approx(whole, rel=0.02)
+
+
+def test_a_batch_of_micro_batches_takes_the_products_of_each(asked, passes):
+    """1,280 tokens in micro batches of 512: products of 512 twice, and of 256; nothing shared in turn."""
+    cut, in_turn = PredictedPasses(asked, 512), PredictedPasses(asked, in_turn=True)
+    of_256, of_512 = (whole - part for whole, part in (predicted(asked, "prefill", 1, n) for n in (256, 512)))
+    piece, two = [PromptPiece(256, 0)], [PromptPiece(1280, 0)]
+    (step, _), (alone, _) = predicted(asked, "decode", 64, 1024), predicted(asked, "prefill", 1, 256)
+    assert in_turn.mixed_s(64, 1024, piece) == pytest.approx(step + alone)
+    # all but products is the same
+    assert passes.mixed_s(0, 0.0, two) - cut.mixed_s(0, 0.0, two) == pytest.approx(
+        passes._products_s(1280) - 2 * of_512 - of_256
+    )

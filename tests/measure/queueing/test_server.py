@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from archcli.errors import ArchError
+from archcli.wings.serving.devices.engines import load_engine
 from archcli.wings.serving.queueing.outcome import Replicas, Targets
 from archcli.wings.serving.queueing.requests import Clients, LoadRequest, Workload
 from archcli.wings.serving.queueing.scheduler import CacheRoom, Scheduler
@@ -259,3 +260,33 @@ def test_targets_count_requests_that_met_both():
     assert outcome.goodput * outcome.seconds == 2
     assert Targets(2.0, None, 50).met_by(outcome)
     assert not Targets(2.0, None, 60).met_by(outcome)
+
+
+def test_llama_cpp_fills_a_batch_of_2048_beside_a_token_of_each_slot():
+    """Four slots, prompts of 3,000, 5 tokens each; passes of 10 ms and 1 us a token. By hand:
+
+    2,048 of the first prompt; 952 of it and 1,096 of the second; a token of the first, 1,904 of the second
+    and 143 of the third; a token of both and 2,046 of the third; tokens of both, 811 of the third, 1,235 of
+    the fourth; then the first makes its fifth token, and the fifth request has its slot a pass later.
+    """
+    scheduler = Scheduler.of(load_engine("llamacpp"), 512, max_sequences=4)
+    assert (scheduler.pass_tokens, scheduler.micro_batch) == (2048, 512)
+    requests = [LoadRequest(0.0, 3000, 5) for _ in range(5)]
+    server = served(requests, scheduler, Line(fixed=0.01, of_token=1e-6))
+    full = 0.01 + 2048e-6
+    first, second, third, *_ = sorted(it.first_s for it in server.ended)
+    assert (first, second, third) == pytest.approx((2 * full, 3 * full, 5 * full))
+    assert server.over_time.most_running == 4
+    assert max(it.first_s for it in server.ended) > 7 * full
+
+
+def test_mlx_runs_a_chunk_of_eight_prompts_after_a_step_of_tokens():
+    """Ten prompts of 3,000 tokens in chunks of 2,048: eight first, 952 of each, then the two that waited."""
+    scheduler = Scheduler.of(load_engine("mlx"), 2048, max_sequences=32)
+    requests = [LoadRequest(0.0, 3000, 2) for _ in range(10)]
+    server = served(requests, scheduler, Line(fixed=0.01, of_token=1e-6))
+    eight = 2 * 0.01 + 8 * 3000e-6
+    firsts = sorted(it.first_s for it in server.ended)
+    assert firsts[:8] == pytest.approx([eight] * 8)
+    # the second tokens of the eight are made beside the first chunk of the other two
+    assert firsts[8:] == pytest.approx([eight + 2 * 0.01 + (8 + 2 * 3000) * 1e-6] * 2)

@@ -361,7 +361,7 @@ def predict_report(subject: Subject, question: PredictQuestion, options: Predict
 
         report = predict_load(
             *(question, options, ask),
-            seeks_devices=options.fit == "devices",
+            fits=options.fit,
             has_curve=options.curve is not None,
         )
     else:

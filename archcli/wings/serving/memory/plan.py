@@ -207,7 +207,8 @@ class Plan:
         from archcli.modules.tensor_parallel.shard import shard  # of several devices alone
 
         tp, sp, ep, _, groups = self.degrees
-        return shard(model, tp, sp=sp, ep=ep, rank=rank % tp, groups=groups)
+        # whether an engine copies experts is a question of `check`
+        return shard(model, tp, sp=sp, ep=ep, rank=rank % tp, groups=groups, copies_experts=True)
 
     @property
     def is_whole(self) -> bool:
@@ -220,8 +221,8 @@ class Plan:
         With settings also if their tokens cannot be shared.
         """
         problems = [*self._check_range()] or [
-            *self._check_degrees(model),
-            *self._check_replicas(model),
+            *self._check_degrees(model, settings),
+            *self._check_replicas(model, settings),
             *self._check_stages(model),
             *self._check_tokens(model),
             *(self._check_passes(model, settings) if settings else ()),
@@ -246,7 +247,7 @@ class Plan:
             else:
                 yield Problem(f"{name} {value} is above {MOST_DEVICES:,}", f"give {name} fewer", path=name)
 
-    def _check_degrees(self, model: Model) -> Iterator[Problem]:
+    def _check_degrees(self, model: Model, settings: MemorySettings | None) -> Iterator[Problem]:
         if self.tp % self.dp_attention:
             what = f"dp_attention {self.dp_attention} does not divide tp {self.tp}"
             would = [str(n) for n in divisors(self.tp)[1:]]
@@ -258,11 +259,12 @@ class Plan:
         from archcli.modules.tensor_parallel.checks import check_degrees  # of several devices alone
 
         try:
-            check_degrees(model, self.degrees)
+            engine = settings.engine if settings else None
+            check_degrees(model, self.degrees, copies_experts=bool(engine and engine.redundant_experts))
         except ArchError as error:
             yield from error.problems
 
-    def _check_replicas(self, model: Model) -> Iterator[Problem]:
+    def _check_replicas(self, model: Model, settings: MemorySettings | None) -> Iterator[Problem]:
         """Check ZeRO and experts against the number of devices to share over."""
         if self.zero and self.replicas == 1:
             what = f"zero {self.zero} shards over the devices of dp and cp, and there is one"
@@ -270,7 +272,7 @@ class Plan:
         group = self.replicas * self.tp
 
         def suits(ep: int) -> bool:
-            return Plan(ep, tp=self.tp, ep=ep).suits(model)
+            return Plan(ep, tp=self.tp, ep=ep).suits(model, settings)
 
         if self.ep > 1 and group % self.ep and suits(self.ep):
             would = [n for n in divisors(group)[1:] if suits(n)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 from typing import NamedTuple
 
 from archcli.wings.serving.predict.answers.limits import title
@@ -63,16 +64,19 @@ class LoadedServer:
         lengths = Lengths(min(request.prompt for request in requests), max(totals))
         in_flight = -(-min(len(requests), self.load.concurrency or len(requests)) // number)
         in_flight = min(in_flight, self.scheduler.max_sequences or in_flight)
-        room = cache_room(self.question, lengths, in_flight)
+        room = cache_room(self.question, lengths, in_flight, self.scheduler.pools)
         # a prefix lies in the cache once for all
         room = room._replace(pages=room.pages - max(request.cached for request in requests) // room.page)
         beside_s = self.question.live.first_s if self.question.live else 0.0
-        return Replicas(self.scheduler, room, number, beside_s)
+        most = min(self.scheduler.max_sequences or inf, max(1.0, room.sequences))
+        scheduler = replace(self.scheduler, max_sequences=None if most == inf else int(most))
+        return Replicas(scheduler, room, number, beside_s)
 
     @cached_property
     def passes(self) -> PredictedPasses:
         """The server's passes, each predicted once."""
-        return self.known or PredictedPasses(self.question)
+        scheduler = self.scheduler
+        return self.known or PredictedPasses(self.question, scheduler.micro_batch, in_turn=scheduler.in_turn)
 
     @property
     def devices(self) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from math import fsum, log
+from math import fsum, inf, log
 from typing import Literal, NamedTuple, get_args
 
 from archcli.wings.serving.memory.settings import MemorySettings
@@ -61,13 +61,17 @@ class PredictedPasses:
     """Passes of a replica of a question's plan, each predicted once: seconds by `figure`, times `scale`.
 
     Passes are of all replicas, which run alike. With attention data parallelism its groups share the tokens
-    of a replica's prompts.
+    of a replica's prompts. micro_batch, in_turn: as of the scheduler.
     """
 
     question: PredictQuestion
+    micro_batch: int | None = None
     figure: Figure = "expected"
     scale: float = 1.0
+    in_turn: bool = False
     _known: dict[tuple[str, int, int, int], dict[Figure, PassParts]] = field(default_factory=dict)
+    _memo: dict[tuple[object, ...], float] = field(default_factory=dict)
+    _lines: dict[tuple[Figure, int, int], tuple[float, float]] = field(default_factory=dict)
 
     def by(self, figure: Figure, scale: float) -> PredictedPasses:
         """The same passes by another figure, without predicting any anew."""
@@ -75,22 +79,47 @@ class PredictedPasses:
 
     def tokens_s(self, sequences: int, context: float) -> float:
         """A pass that makes a token of each of so many sequences, behind so many tokens in the mean."""
+        if not sequences:
+            return 0.0
 
-        def of(batch: int) -> float:
-            return between(SIZES, context, lambda tokens: sum(self._of("decode", batch, tokens, 0)))
+        def of(tokens: int) -> float:
+            return between(SIZES, sequences, lambda batch: sum(self._of("decode", batch, tokens, 0)))
 
-        return self.scale * between(SIZES, sequences, of) if sequences else 0.0
+        index = bisect_left(SIZES, context)
+        high, low = SIZES[index], SIZES[index - 1]
+        if high == context or not index:
+            return self.scale * self._once(("tokens", sequences, high), lambda: of(high))
+        line = self._lines.get((self.figure, sequences, high))
+        if line is None:
+            line = of(low), (of(high) - of(low)) / (high - low)
+            self._lines[self.figure, sequences, high] = line
+        return float(self.scale * (line[0] + line[1] * (context - low)))
 
     def mixed_s(self, sequences: int, context: float, pieces: Sequence[PromptPiece]) -> float:
         """A pass with pieces of prompts as well; without sequences, of these alone."""
         tokens = sum(piece.tokens for piece in pieces)
         attention = sum(self._attention_s(piece, is_first=not number) for number, piece in enumerate(pieces))
-        products = self._products_s(sequences + tokens) - (self._products_s(sequences) if sequences else 0.0)
+        sharing = 0 if self.in_turn else sequences
+        products = self._products_s(sharing + tokens) - (self._products_s(sharing) if sharing else 0.0)
         return self.tokens_s(sequences, context) + self.scale * (attention + max(0.0, products))
 
+    def _once(self, key: tuple[object, ...], seconds: Callable[[], float]) -> float:
+        """Seconds that are interpolated once for each figure."""
+        known = self._memo.get((self.figure, *key))
+        if known is None:
+            known = self._memo[self.figure, *key] = seconds()
+        return known
+
     def _products_s(self, tokens: int) -> float:
+        def of(tokens: float) -> float:
+            return between(SIZES, tokens, lambda size: self._of("prefill", 1, size, 0).of_tokens)
+
         of_group = tokens / self.question.plan.dp_attention
-        return between(SIZES, of_group, lambda size: self._of("prefill", 1, size, 0).of_tokens)
+        whole, rest = divmod(of_group, self.micro_batch or inf)
+        return self._once(
+            ("products", tokens),
+            lambda: whole * of(self.micro_batch or 1) + (of(rest) if rest else 0.0),
+        )
 
     def _attention_s(self, piece: PromptPiece, *, is_first: bool) -> float:
         """A piece without its products: attention. One behind others in a pass is launched with them."""
@@ -102,7 +131,7 @@ class PredictedPasses:
 
             return between(SIZES, piece.tokens, of, as_power=True)
 
-        seconds = between(BEFORE, piece.past, behind)
+        seconds = self._once(("attention", piece), lambda: between(BEFORE, piece.past, behind))
         if is_first:
             return seconds
         launched = self._of("prefill", 1, 1, 0).of_sequences

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from archcli.measure.report import Column, LateTables, Report, Table
 from archcli.units import three_figures
+from archcli.wings.serving.memory.answers.tables import plan_in_words
 from archcli.wings.serving.memory.answers.verdict import verdict_of
 from archcli.wings.serving.predict.answers.costs import HOUR, MILLION, scaled
 from archcli.wings.serving.predict.answers.limits import duration, why_limit
@@ -14,6 +15,7 @@ from archcli.wings.serving.predict.answers.tables import to_four
 from archcli.wings.serving.queueing.load import LoadedServer
 from archcli.wings.serving.queueing.outcome import NO_TARGETS, PERCENTILES, LoadOutcome, Spread
 from archcli.wings.serving.queueing.pass_times import Figure
+from archcli.wings.serving.queueing.search import PlanPoint
 
 Record = dict[str, Any]
 LoadOutcomes = Mapping[Figure, LoadOutcome]
@@ -31,8 +33,18 @@ RANGED = {"first": "first", "per_token": "token", **dict.fromkeys(RATES, "rate")
 """Figures whose range was measured, and its name in an engine's `loads`."""
 
 
-def load_report(server: LoadedServer, inputs: Record, *, has_curve: bool = False, lead: str = "") -> Report:
-    """The report: times of requests and rates, the queue, the cache, targets; `lead` says what was found."""
+def load_report(
+    server: LoadedServer,
+    inputs: Record,
+    *,
+    has_curve: bool = False,
+    lead: str = "",
+    points: Sequence[PlanPoint] = (),
+) -> Report:
+    """The report: times of requests and rates, the queue, the cache, targets; `lead` says what was found.
+
+    points: other plans under the load.
+    """
     question, outcomes = server.question, {name: server.outcome(name) for name in server.figures}
     totals = _totals(server, outcomes)
     totals["tokens_per_s_per_device"] = scaled(totals["tokens_per_s"], 1 / server.devices)
@@ -40,6 +52,8 @@ def load_report(server: LoadedServer, inputs: Record, *, has_curve: bool = False
     totals["sentence"] = lead + _headline(server, totals)
     if has_curve:
         totals["curve"] = curve_points(server, totals["capacity_requests_per_s"])
+    if points:
+        totals["plans"] = [_plan_record(point) for point in points]
     usual = outcomes[server.usual]
     rows = [{"metric": key, **getattr(usual, name)._asdict()} for key, (name, _) in TIMES.items()]
     return Report(
@@ -196,6 +210,33 @@ def _tables(server: LoadedServer, outcomes: LoadOutcomes, totals: Record) -> Ite
     yield Table("load", figures, list(_lines(server, totals)))
     if "curve" in totals:
         yield _curve_table(totals["curve"], server.usual)
+    if "plans" in totals:
+        yield Table("by plan", PLAN_COLUMNS, totals["plans"])
+
+
+ONE = "one device"
+PLAN_COLUMNS = [
+    Column("plan", "plan", "text"),
+    Column("format", "format", "text"),
+    Column("rate", "requests/s", "number"),
+    Column("first_token_s", "first token", "seconds"),
+    Column("per_token_s", "token after it", "seconds"),
+    Column("tokens_per_s", "tokens/s", "number"),
+    Column("front", "front", "flag"),
+]
+
+
+def _plan_record(point: PlanPoint) -> Record:
+    question, outcome = point.server.question, point.outcome
+    return {
+        "plan": plan_in_words(question.plan) or ONE,
+        "format": question.model.stored_as or question.settings.dtype,
+        "rate": to_four(outcome.requests_per_s if point.rate is None else point.rate),
+        "first_token_s": outcome.first.mean,
+        "per_token_s": outcome.per_token.mean,
+        "tokens_per_s": to_four(outcome.tokens_per_s),
+        "front": point.is_front,
+    }
 
 
 STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1)

@@ -9,6 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 Reserves = Literal["prompt", "share", "all"]
 """What must be free to admit a request: its prompt, a share of the tokens to come, or all of them."""
+IN_TURN = "in turn"
+"""The word for prompts that run between passes of tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,10 @@ class Scheduler:
     ahead: tokens for which there is room in each sequence that is left after one gave way. clip: the most
     tokens to come for which a request must find room; None is all.
     watermark: part of the cache that is left free when a request is admitted.
+    prompts, piece: the most prompts of a pass, and tokens of each; None is any number.
+    micro_batch: tokens of the kernels' passes that a pass is cut into; None is all of them.
+    pools: how memory is cut into pools for states, windows and tokens.
+    in_turn: prompts run after a pass of tokens, in one of their own, and share no weights with them.
     """
 
     pass_tokens: int | None = None
@@ -33,31 +39,41 @@ class Scheduler:
     ahead: int = 1
     clip: int | None = None
     watermark: float = 0.0
+    prompts: int | None = None
+    piece: int | None = None
+    micro_batch: int | None = None
+    in_turn: bool = False
+    pools: Mapping[str, float] | None = None
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any], **sizes: Any) -> Scheduler | None:
-        """The scheduler that an engine's YAML states; None where nobody read it."""
+    def of(cls, facts: Mapping[str, Any], chunk: int | None, **sizes: Any) -> Scheduler | None:
+        """The scheduler that an engine's YAML states, with such chunks; None where nobody read it."""
         if "reserves" not in facts:
             return None
-        mixes, cuts = facts["mixes_prompts"], facts["cuts_prompts"]
+        mixes, cuts, prompts = facts["mixes_prompts"], facts["cuts_prompts"], facts.get("prompts_at_once")
+        sizes["pass_tokens"] = chunk and max(chunk * (prompts or 1), facts.get("pass_tokens", 0))
+        sizes |= {"prompts": prompts, "piece": chunk} if prompts else {}
+        sizes |= {"micro_batch": chunk} if "pass_tokens" in facts else {}
         share = facts.get("reserve_share")
         if share is not None:
             sizes |= {"ahead": share["ahead"], "clip": share["clip"]}
             sizes["share"] = share["first"], share["least"], share["steps"]
-        return cls(mixes=mixes, cuts=cuts, reserves=facts["reserves"], **sizes)
+        sizes |= {"in_turn": mixes == IN_TURN, "pools": facts.get("pools")}
+        return cls(mixes=bool(mixes), cuts=cuts, reserves=facts["reserves"], **sizes)
 
 
 class CacheRoom(NamedTuple):
     """A replica's cache in pages of `page` tokens, with as many `fixed` pages for each sequence.
 
     A recurrent state, or what a window holds at the shortest length asked for, is fixed. `page_bytes` are
-    those of one device.
+    those of one device. sequences: the most for whose states there is room.
     """
 
     pages: float = inf
     page: int = 1
     fixed: float = 0.0
     page_bytes: float = 0.0
+    sequences: float = inf
 
     def of(self, tokens: int) -> float:
         """Pages of a sequence of so many tokens."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from math import ceil
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from archcli.errors import ArchError
 from archcli.wings.serving.memory.answers.fit import UsualPlans
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.queueing.load import LoadedServer
+from archcli.wings.serving.queueing.outcome import LoadOutcome
 from archcli.wings.serving.queueing.pass_times import Figure, PredictedPasses
 
 Record = dict[str, Any]
@@ -63,6 +64,50 @@ def fewest(server: LoadedServer, rate: float, with_plan: Callable[[Plan], Loaded
     if best is None:
         raise ArchError("no plan of one node meets the targets", "later --ttft and --tpot, or another device")
     return best
+
+
+class PlanPoint(NamedTuple):
+    """A plan under a load, at its highest rate within targets or at the load's, and what it brings.
+
+    is_front: no other makes more tokens, and each sooner.
+    """
+
+    server: LoadedServer
+    rate: float | None
+    outcome: LoadOutcome
+    is_front: bool = False
+
+    @property
+    def merit(self) -> tuple[float, float]:
+        """What makes a plan the best: its rate within targets, else the shortest time of a request."""
+        return (self.rate or 0.0, -self.outcome.end_to_end.mean)
+
+    def beats(self, point: PlanPoint) -> bool:
+        """Whether it makes more tokens a second and each sooner, or one of both and is alike in the other."""
+        ours, theirs = self.outcome, point.outcome
+        more, sooner = ours.tokens_per_s - theirs.tokens_per_s, theirs.per_token.mean - ours.per_token.mean
+        return min(more, sooner) >= 0 < max(more, sooner)
+
+
+def plan_points(servers: Iterable[LoadedServer], *, seeks_rate: bool) -> list[PlanPoint]:
+    """Each server under its load, or at its highest rate within targets; without those that meet none."""
+    points = []
+    for server in servers:
+        rate = highest_rate(server, server.usual) if seeks_rate else server.load.rate
+        if rate or not seeks_rate:
+            paced = replace(server, load=server.load.paced(rate)) if rate else server
+            outcome = paced.outcome(server.usual)
+            points.append(PlanPoint(paced, rate, outcome))
+    return [point._replace(is_front=not any(it.beats(point) for it in points)) for point in points]
+
+
+def plans_of(server: LoadedServer) -> Iterator[Plan]:
+    """Plans of all devices of the question: replicas of 1, 2, 4 … devices that fit."""
+    n_devices = server.question.device.memory.n_devices
+    for plan in _replicas(server):
+        number, rest = divmod(n_devices, plan.devices)
+        if number and not rest:
+            yield replace(plan, dp=number)
 
 
 def _replicas(server: LoadedServer) -> Iterator[Plan]:

@@ -242,11 +242,11 @@ class Server:
     def _prompts(self, *, admits: bool) -> list[tuple[Served, int]]:
         """Pieces of prompts of the next pass, of requests that run and of those that are admitted."""
         scheduler, pieces, reserved = self.scheduler, list[tuple[Served, int]](), 0
-        budget = scheduler.pass_tokens or 1 << 62
-        if scheduler.mixes:
+        budget, piece = scheduler.pass_tokens or 1 << 62, scheduler.piece or 1 << 62
+        if scheduler.mixes and not scheduler.in_turn:
             budget -= len(self._decoding)
         for served in self._prefilling:
-            tokens = min(served.left, budget)
+            tokens = min(served.left, budget, piece)
             if tokens <= 0:
                 break
             pieces.append((served, tokens))
@@ -259,7 +259,7 @@ class Server:
                 self._admit(served)
                 self._prefilled(served, served.left)
                 continue
-            tokens = min(served.left, budget) if scheduler.cuts else served.left
+            tokens = min(served.left, budget, piece) if scheduler.cuts else served.left
             # a prompt that is not cut and longer than what is left of a pass has one without others
             if (tokens > budget and pieces) or not self._admits(served, reserved):
                 break
@@ -270,8 +270,10 @@ class Server:
         return pieces
 
     def _has_place(self) -> bool:
-        most = self.scheduler.max_sequences
-        return most is None or len(self._decoding) + len(self._prefilling) < most
+        prefilling, most = len(self._prefilling), self.scheduler.max_sequences
+        if prefilling >= (self.scheduler.prompts or inf):
+            return False
+        return most is None or len(self._decoding) + prefilling < most
 
     def _admits(self, served: Served, reserved: int) -> bool:
         """Whether the scheduler has room for a request."""

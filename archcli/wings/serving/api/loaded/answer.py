@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from statistics import mean
 from typing import Any
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, either
 from archcli.measure.kvcache.engine import NO_ENGINE
 from archcli.measure.report import Report
 from archcli.wings.serving.api.loaded.options import OF_LOAD, WAYS, LoadOptions
-from archcli.wings.serving.devices.engines import load_engine
+from archcli.wings.serving.devices.engines import engines, load_engine
+from archcli.wings.serving.memory.answers.tables import plan_in_words
 from archcli.wings.serving.memory.plan import Plan
 from archcli.wings.serving.predict.answers.limits import duration
 from archcli.wings.serving.predict.answers.question import PredictQuestion, check_prediction
 from archcli.wings.serving.predict.answers.report import inputs_of
 from archcli.wings.serving.queueing.load import LoadedServer
-from archcli.wings.serving.queueing.report import load_report
+from archcli.wings.serving.queueing.report import ONE, load_report
 from archcli.wings.serving.queueing.scheduler import Scheduler
-from archcli.wings.serving.queueing.search import fewest, highest_rate
+from archcli.wings.serving.queueing.search import fewest, highest_rate, plan_points, plans_of
 from archcli.wings.serving.queueing.split import SplitServer
 
 RARE = 1e-3
@@ -31,7 +33,7 @@ def predict_load(
     options: LoadOptions,
     ask: Callable[..., PredictQuestion],
     *,
-    seeks_devices: bool = False,
+    fits: str | None = None,
     has_curve: bool = False,
 ) -> Report:
     """The report of a load. `ask` asks the question with other options.
@@ -40,7 +42,7 @@ def predict_load(
     """
     check_prediction(question)
     server, lead = loaded_server(question, options), ""
-    if seeks_devices and options.rate is not None:
+    if fits == "devices" and options.rate is not None:
         best = fewest(
             server, options.rate, lambda plan: loaded_server(ask(**_of_plan(server, plan)), options)
         )
@@ -48,12 +50,38 @@ def predict_load(
         lead = f"The fewest devices are {best.plan.devices} x {server.question.device.name}: "
     if options.split is not None:
         server = split_server(server, options, ask(**options.pool))
+    if fits == "time":
+        return _best_plan(server, options, ask)
     if options.seeks_rate:
         rate = highest_rate(server, server.usual)
         if not rate:
             raise _unmet(server)
         server, lead = replace(server, load=server.load.paced(rate)), "At most "
     return load_report(server, _inputs(server, options), has_curve=has_curve, lead=lead)
+
+
+FRONT = ("", "fp8", "nvfp4")
+"""Formats of a front: the asked one, and those that devices multiply as they are."""
+
+
+def _best_plan(server: LoadedServer, options: LoadOptions, ask: Callable[..., PredictQuestion]) -> Report:
+    """The report of the best plan of the devices, beside all others in the formats of a front."""
+    servers = []
+    for form in FRONT:
+        for plan in plans_of(server):
+            # a format that the model or the engine does not have there has no point
+            with suppress(ArchError):
+                changes = {**_of_plan(server, plan), **({"dtype": form} if form else {})}
+                servers.append(loaded_server(ask(**changes), options))
+    forms = {(it.question.plan, it.question.model.stored_as): it for it in servers}
+    points = plan_points(forms.values(), seeks_rate=options.seeks_rate)
+    form = server.question.model.stored_as
+    alike = [point for point in points if point.server.question.model.stored_as == form]
+    if not alike:
+        raise _unmet(server)
+    best = max(alike, key=lambda point: point.merit)
+    lead = f"The best plan is {plan_in_words(best.server.question.plan) or ONE}: "
+    return load_report(best.server, _inputs(best.server, options), lead=lead, points=points)
 
 
 def _inputs(server: LoadedServer, options: LoadOptions) -> dict[str, Any]:
@@ -86,11 +114,12 @@ def loaded_server(question: PredictQuestion, options: LoadOptions) -> LoadedServ
     facts = load_engine(engine.name)
     scheduler = Scheduler.of(
         facts,
-        pass_tokens=chunk and chunk * groups,
+        chunk and chunk * groups,
         max_sequences=most and most * groups,
     )
     if scheduler is None:
-        raise ArchError(f"how {engine.title} admits requests is not known", "--engine vllm, sglang or trtllm")
+        hint = f"--engine {either([name for name in engines() if 'reserves' in load_engine(name)])}"
+        raise ArchError(f"how {engine.title} admits requests is not known", hint)
     load = options.load(int(question.settings.tokens(question.model)), question.options.new)
     if options.trace is not None:  # which states the lengths
         prompt, new = (round(mean(getattr(it, name) for it in load.requests)) for name in ("prompt", "new"))

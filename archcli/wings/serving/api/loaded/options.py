@@ -256,5 +256,3 @@ def _of_targets(options: Any) -> Iterator[Problem]:
         yield Problem("--fit devices needs a rate and targets", "--rate 10/s --ttft 1s --tpot 30ms")
     if options.curve not in {None, "rate"} or (options.curve and options.rate is None):
         yield Problem("under a load --curve is over the rate", "--curve rate with a --rate to begin with")
-    if options.fit == "time":
-        yield Problem("--fit time compares plans without a load", "--fit devices, or leave --fit out")

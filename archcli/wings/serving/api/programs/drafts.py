@@ -10,9 +10,10 @@ from archcli.api.asking.options import MediaOptions
 from archcli.api.asking.question import Option, count_option
 from archcli.api.asking.subject import given
 from archcli.errors import ArchError
-from archcli.measure.kvcache.engine import InferenceEngine
+from archcli.measure.kvcache.engine import NO_ENGINE, InferenceEngine
 from archcli.modules import Model
 from archcli.modules.spec.values import AboveZero
+from archcli.wings.serving.devices.engines import load_engine
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.beyond.drafts import HeldDraft
 from archcli.wings.serving.memory.parts.heads import DraftHead, eagle_head, mtp_head
@@ -53,8 +54,6 @@ PUBLISHED = {
 """Shares accepted of drafts of a kind, and their sources."""
 USUAL_TOKENS = 3
 PHASES = ("decode", "serve")
-PADDED, NEAR_WORDS = ("llamacpp", "mlx"), 128
-"""Engines whose tables may differ by so many entries of padding (llama.cpp's common/speculative.cpp)."""
 ALONE: dict[str, Any] = dict.fromkeys(("draft", "draft_tokens", "accept"))
 """Options of a draft, left out."""
 TEXT: dict[str, Any] = {**{it.name: it.default for it in fields(MediaOptions)}, "adapters": None}
@@ -104,7 +103,7 @@ class DraftOptions:
             return HEADS[name](target)
         model = given(name).model
         apart = abs(model.vocab_size - target.vocab_size)
-        if apart > (NEAR_WORDS if engine is not None and engine.name in PADDED else 0):
+        if apart > load_engine((engine or NO_ENGINE).name).get("draft_words", 0):
             sizes = f"{model.vocab_size:,} words, {target.name or 'the model'} {target.vocab_size:,}"
             hint = "a draft has the target's words: a smaller model of its series"
             raise ArchError(f"--draft {name} has {sizes}", hint)

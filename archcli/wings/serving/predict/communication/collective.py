@@ -76,7 +76,8 @@ class Collective(NamedTuple):
     """All `times` of one kind of exchange in a step or a pass of one rank.
 
     `bytes` are what the rank sends in all of them, by a ring algorithm: 2 (n - 1) / n of the tensor in an
-    all-reduce among n ranks, (n - 1) / n of the whole in a gather, a scatter or an all-to-all.
+    all-reduce among n ranks, (n - 1) / n of the whole in a gather, a scatter or an all-to-all. `visits`:
+    copies of a token in an all-to-all, of which a machine gets one.
     """
 
     name: CollectiveName
@@ -86,6 +87,7 @@ class Collective(NamedTuple):
     times: Number
     stage: Moment = "forward"
     cover: Cover = ""
+    visits: float = 1.0
 
     def scaled(self, times: Number) -> Collective:
         """The collective `times` as often."""
@@ -177,12 +179,15 @@ class Fabric(NamedTuple):
         Within a node it is the link. In a group of n ranks, g of them in each of k = n / g nodes, gathers and
         scatters pass around rings over the interfaces of all g: min(link, g x network). Sums are made within
         nodes and then between them (NCCL's trees): each interface carries (k - 1) / k of its part, where a
-        ring carries (n - 1) / n. In an all-to-all (n - g) / (n - 1) of the bytes leave the node, as do all
-        bytes for the next stage.
+        ring carries (n - 1) / n. In an all-to-all (n - g) / (n - 1) of the bytes leave the node, less the
+        copies of a token for one node, which are made there (DeepSeek-V3, arXiv:2412.19437 section 3.2.2); as
+        do all bytes for the next stage.
         """
         ranks, near = collective.group.ranks, collective.group.per_node(self.devices_per_node)
         if near >= ranks:
             return LinkRoute("link", self._rate("link_gb_s"))
+        if collective.name == "all_to_all":
+            return LinkRoute("network", self.scattered(ranks, near, collective.visits))
         return LinkRoute("network", ACROSS_NODES[collective.name](self, ranks, near))
 
     def _rate(self, name: Literal["link_gb_s", "network_gb_s"]) -> float:
@@ -219,9 +224,12 @@ class Fabric(NamedTuple):
         nodes = ranks / near
         return self.ring(ranks, near, ((ranks - 1) / ranks) / ((nodes - 1) / nodes))
 
-    def scattered(self, ranks: int, near: int) -> float:
+    def scattered(self, ranks: int, near: int, visits: float) -> float:
         """Rate of a rank that sends as much to each of the others, to those near over the link."""
-        network = self._rate("network_gb_s") * (ranks - 1) / (ranks - near)
+        # of `visits` copies to nodes at random each node gets one
+        nodes = ranks / near
+        once = visits / (nodes * float(1 - (1 - 1 / nodes) ** visits))
+        network = self._rate("network_gb_s") * once * (ranks - 1) / (ranks - near)
         return network if near == 1 else min(network, self._rate("link_gb_s") * (ranks - 1) / (near - 1))
 
     def single(self, ranks: int, near: int) -> float:
@@ -233,7 +241,6 @@ ACROSS_NODES: dict[CollectiveName, Callable[[Fabric, int, int], float]] = {
     "all_reduce": Fabric.tree,
     "all_gather": Fabric.ring,
     "reduce_scatter": Fabric.ring,
-    "all_to_all": Fabric.scattered,
     "send": Fabric.single,
 }
 

@@ -61,22 +61,27 @@ def of_context(
 
 
 def of_rows(
-    rows: Iterable[tuple[Row, Number]], plan: Plan, width: Number, repeated: frozenset[str] | None
+    rows: Iterable[tuple[Row, Number]],
+    plan: Plan,
+    width: Number,
+    repeated: frozenset[str] | None,
+    multiplied: Number,
 ) -> Iterator[Collective]:
     """The collectives of (row, times): those of tensor, sequence and expert parallelism.
 
-    width: bytes of an element.
+    width, multiplied: bytes of an element, and of one that experts multiply.
     repeated: paths of rows that the backward runs again; None without a backward.
     No compute hides these collectives: the next operation reads the result.
     """
     for row, times in rows:
-        op = row.op
+        op: Any = row.op
         if not op.exchanges:
             continue
         sent, back = op.sent(*row.inputs), op.sent_back(*row.inputs)
         ahead = times * (2 if repeated is not None and row.path in repeated else 1)
         if op.collective and sent:
-            yield _of(op, op.collective, plan, ahead, ahead * sent * width)
+            sent_width = multiplied if op.collective == "all_to_all" and op.enters else width
+            yield _of(op, op.collective, plan, ahead, ahead * sent * sent_width)
         if repeated is not None and op.collective_back and back:
             yield _of(op, op.collective_back, plan, times, times * back * width, "backward")
 
@@ -86,7 +91,9 @@ def _of(op: Any, name: Any, plan: Plan, times: Number, sent: Number, stage: Any 
     # all-to-all sends tokens to experts. Others add up products of split matrices (arXiv:1909.08053
     # section 3), or gather and scatter tokens of sequence parallelism (arXiv:2205.05198 section 4.2)
     group = expert_group(plan) if routed else tensor_group(plan, op)
-    return Collective(name, "experts" if routed else "tensor", group, sent, times, stage)
+    if not routed:
+        return Collective(name, "tensor", group, sent, times, stage)
+    return Collective(name, "experts", group, sent, times, stage, visits=float(op.visits))
 
 
 BUCKET_BYTES = 25 * 2**20

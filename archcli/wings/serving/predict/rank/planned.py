@@ -27,6 +27,7 @@ from archcli.wings.serving.memory.settings import MemorySettings
 from archcli.wings.serving.memory.shares import PlacedWeight, Widths, layer_starts, placed_weights
 from archcli.wings.serving.memory.traced import TracedModel, sizes_of
 from archcli.wings.serving.predict.communication.collective import Collective, merged
+from archcli.wings.serving.predict.constants import WIDTHS
 from archcli.wings.serving.recorded.operations import JOIN
 
 
@@ -152,6 +153,13 @@ class PlannedPass:
         """Bytes of an element of a weight, and of its gradient."""
         return Widths(self.width, self.gradient_width)
 
+    @property
+    def multiplied(self) -> Number:
+        """Bytes of an element that experts multiply: of packed ones it is quantized before it is sent."""
+        stored = self.model.quantization
+        product = None if stored is None else stored.product
+        return self.width if product is None else WIDTHS[product.runs_in]
+
     def repeating(self, settings: MemorySettings) -> PlannedPass:
         """The same pass with the recomputation of these settings."""
         # drop the cached collectives: recomputed rows send again in the backward
@@ -189,7 +197,8 @@ class PlannedPass:
 
         rows = tuple(stage_rows(self.placement, self.rows, stage))
         training = self.request.phase == "train"
-        yield from exchanges.of_rows(rows, plan, self.width, self.repeated if training else None)
+        repeated = self.repeated if training else None
+        yield from exchanges.of_rows(rows, plan, self.width, repeated, self.multiplied)
         if training:
             yield from exchanges.of_context(rows, plan, self.width, self.repeated)
 

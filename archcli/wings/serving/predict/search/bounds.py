@@ -196,7 +196,7 @@ class LeastSending:
         planned, of_places = self._planned, dict[object, tuple[str, float]]()
         repeated = planned.repeated if planned.request.phase == "train" else None
         for row in planned.rows:
-            sent = of_rows([(row, row.times)], plan, planned.width, repeated)
+            sent = of_rows([(row, row.times)], plan, planned.width, repeated, planned.multiplied)
             place = planned.placement.place(row.path)
             path, before = of_places.get(place, (row.path, 0.0))
             of_places[place] = path, before + self._seconds_of(sent)

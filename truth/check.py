@@ -49,9 +49,13 @@ def from_command(line):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "config.json"
             path.write_text(json.dumps(config))
-            command = [word.format(config=path, model=model) for word in shlex.split(line)]
+            command = [
+                word.replace("{config}", str(path)).replace("{model}", model) for word in shlex.split(line)
+            ]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         answers[model] = {} if done.returncode else json.loads(done.stdout)
+        if not isinstance(answers[model], dict):
+            raise TypeError(f"{model}: the command prints no JSON object")
     return answers
 
 
@@ -88,7 +92,7 @@ def main(arguments):
         if names := unknown(answers, figures):
             parser.error(f"the truth table has no {', '.join(names)}")
         counts, differing = compared(answers, figures)
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, TypeError, ValueError) as error:
         parser.error(str(error))
     for model, field, answer, figure in differing:
         print(f"{model} {field}: {answer:,.0f}, truth {figure:,} ({100 * (answer - figure) / figure:+.3g}%)")

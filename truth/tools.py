@@ -3,11 +3,13 @@
     python truth/tools.py TOOL …
 
 Each runs where it is installed, from config.json alone. Those that look a model up on the hub get the file in
-place of the hub's answer; nothing else of them is changed. What a tool does not answer, or refuses, is empty.
+place of the hub's answer; nothing else of them is changed. What a tool does not answer, refuses or has no
+answer to in a minute is empty.
 """
 
 import csv
 import json
+import signal
 import sys
 import tempfile
 from datetime import UTC, datetime
@@ -17,7 +19,7 @@ from types import SimpleNamespace
 
 from check import CONFIGS, HERE, truth
 
-RESULTS = HERE / "results"
+RESULTS, MOST_SECONDS = HERE / "results", 60
 
 
 def accelerate(config, folder):
@@ -131,10 +133,19 @@ def answers(tool, model, fields):
 
 def answer_of(ask, title):
     """What a question gives, or None where the tool refuses."""
+    signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(MOST_SECONDS)
     try:
         return ask()
     except (Exception, SystemExit) as error:  # noqa: BLE001 whatever a tool refuses with
         sys.stderr.write(f"{title}: {type(error).__name__}: {error}"[:200].replace("\n", " ") + "\n")
+    finally:
+        signal.alarm(0)
+
+
+def too_long(*_):
+    """End a question."""
+    raise TimeoutError(f"no answer in {MOST_SECONDS} s")
 
 
 def main(tools):
@@ -148,6 +159,7 @@ def main(tools):
             table.writeheader()
             for model, row in figures.items():
                 table.writerow({"model": model, **answers(tool, model, row)})
+                file.flush()
         known = json.loads(about.read_text()) if about.exists() else {}
         known[tool] = {"version": version(tool), "date": datetime.now(UTC).strftime("%Y-%m-%d")}
         about.write_text(json.dumps(known, indent=1) + "\n")

@@ -22,6 +22,8 @@ COLUMNS = {
     "gguf_bytes_q4_k_m": "q4_k_m, bytes",
 }
 
+NEAR = 0.01
+
 
 def results():
     """{tool: {model: {field: text}}} of the files that are kept."""
@@ -54,7 +56,8 @@ def results_table():
     names = list(dict.fromkeys(field.partition("@")[0] for row in check.truth().values() for field in row))
     rows = []
     for tool, answers in results().items():
-        counts, _ = check.compared(answers, check.truth())
+        counts, differing = check.compared(answers, check.truth())
+        near = sum(abs(answer - figure) <= NEAR * figure for *_, answer, figure in differing)
         by_name = {name: Counter() for name in names}
         for field, outcomes in counts.items():
             by_name[field.partition("@")[0]] += outcomes
@@ -63,8 +66,10 @@ def results_table():
             f"{count['equal']} of {answered}" if (answered := count["equal"] + count["differ"]) else ""
             for count in by_name.values()
         ]
+        shown.append(f"{by_name['total']['equal'] + near} of {by_name['total']['equal'] + len(differing)}")
         rows.append([f"{tool} {about[tool]['version']}", about[tool]["date"], *shown])
-    return table(["tool", "run on", *(f"`{name}`" for name in names), "total"], rows, texts=2)
+    columns = ["tool", "run on", *(f"`{name}`" for name in names), "total", "within 1%"]
+    return table(columns, rows, texts=2)
 
 
 GENERATORS = {

@@ -25,6 +25,7 @@ from archcli.wings.doors.commands.mcp.tools import TOOLS
 from archcli.wings.serving.api.engine import as_converted
 from archcli.wings.serving.devices.engines import engines, load_engine
 from constants_tables import GENERATORS as OF_CONSTANTS
+from truth_tables import GENERATORS as OF_TRUTH
 
 SUMMARY_WIDTH, LINE = 200, 88
 
@@ -245,5 +246,6 @@ GENERATORS = {
     "dtypes": lambda: wrapped(ELEMENT_BITS),
     "api": api,
     **OF_CONSTANTS,
+    **OF_TRUTH,
 }
 """By the word after `made:`."""

@@ -83,7 +83,7 @@ GROUPS = {
     r"pooler": "pooler",
     r"\.conv\d\.": "conv_frontend",
     r"\.shared_experts?\.": "shared_experts",
-    r"\.experts\.": "experts",
+    r"\.experts\.|block_sparse_moe\.(in|out)put_linear": "experts",
     r"\.mlp\.gate\.|\.router\.": "router",
     r"sinks": "attention_sinks",
     r"\.mlp\.|\.fc[12]\.|\.ffn\.|\.intermediate\.|DenseReluDense|layer\.\d+\.output\.": "ffn",
@@ -91,9 +91,9 @@ GROUPS = {
 }
 
 
-def figures(settings: dict) -> dict:
-    """All figures of one config."""
-    lengths = SHORT.get(settings["model_type"], Lengths())
+def figures(settings: dict, usual: Lengths | None = None) -> dict:
+    """All figures of one config, at the usual lengths where its class takes so many tokens."""
+    lengths = SHORT.get(settings["model_type"], usual or Lengths())
     with torch.device("meta"):
         model = _built(settings)
         found = {**_params(model), "flops": {str(n): _flops(model, n) for n in lengths.flops}}

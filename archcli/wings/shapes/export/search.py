@@ -29,6 +29,8 @@ UNMOVED = 3
 """After so many values that change nothing, a key is left."""
 MOST_MISSING = 4
 """So many keys without a default are filled, one after the other."""
+MOST_READ = 4_000
+"""No further pairs of keys are tried once so many files were read."""
 FEW = 3
 """Pairs of keys are tried where so few settings differ."""
 SAME = 1e-9
@@ -122,8 +124,18 @@ class ConfigSearch:
         if not self._is_exact() and len(self.lacking) <= FEW:
             self._improve_pairs()
             self._is_exact()
+        self._state_sizes()
         self._state_objects()
         return None if self.read is None else WrittenConfig(self.data, self.lacking)
+
+    def _state_sizes(self) -> None:
+        """State sizes that are the class's defaults too: a reader refuses a file without any."""
+        known, sizes = self._known(), [key for key in self.keys() if int in self.watched.get(key, ())]
+        stated = {key: known[key] for key in sizes if known.get(key) is not None}
+        data = {**stated, **self.data}
+        moved = self._differing(data)
+        if moved is not None and moved[1] == self.lacking:
+            self.data = data
 
     def _state_objects(self) -> None:
         """State all that is read of an object in the file: not every class has defaults for it."""
@@ -221,6 +233,8 @@ class ConfigSearch:
         singles = [(key, it) for key in self.keys() for it in self._values(key) if isinstance(it, int)]
         moving = [single for single in singles if self._moves(*single)]
         for (key, value), (second, another) in permutations(moving, 2):
+            if len(self._tried) > MOST_READ:
+                return
             both = {**self.data, key: value, second: another}
             if value in lacked and second != key and self._accepts(both):
                 return

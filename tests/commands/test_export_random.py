@@ -10,9 +10,38 @@ import their_class
 from archcli.errors import ArchError
 from archcli.load.foreign.class_names import preset_types
 from archcli.modules.spec.base import settings
-from archcli.wings.shapes.export.families import has_class
 
-PRESETS = sorted(name for name, kind in preset_types().items() if has_class(kind))
+PLAIN = (
+    *(
+        "bert",
+        "bloom",
+        "cohere",
+        "falcon",
+        "gemma",
+        "gpt2",
+        "gpt_neox",
+        "granite",
+        "llama",
+        "mamba",
+        "mistral",
+    ),
+    *(
+        "mixtral",
+        "olmo",
+        "olmo2",
+        "opt",
+        "phi",
+        "phi3",
+        "qwen2",
+        "qwen2_moe",
+        "qwen3",
+        "qwen3_moe",
+        "smollm3",
+    ),
+    *("stablelm", "starcoder2", "t5"),
+)
+"""Types whose files are found in seconds."""
+PRESETS = [name for name, kind in sorted(preset_types().items()) if kind in PLAIN]
 VALUES = {
     "n_layers": (1, 2, 3, 7, 12),
     "d_ff": (64, 100, 1536, 11008),

@@ -140,7 +140,8 @@ class ConfigSearch:
     def _state_objects(self) -> None:
         """State all that is read of an object in the file: not every class has defaults for it."""
         for key, part in self.objects.items():
-            usual = {
+            usual = {name: value for name in part.read for value in self._only(name)}
+            usual |= {
                 name: part.defaults[name] for name in part.watched if part.defaults.get(name) is not None
             }
             data = {**self.data, key: {**usual, **self.data.get(key, {})}}

@@ -1,4 +1,4 @@
-"""`archcli export` of random architectures: the class of transformers is the model, or a line says what not."""
+"""`archcli export` of random architectures: the class is the model, or a line says what it has not."""
 
 import json
 from random import Random
@@ -86,7 +86,7 @@ def changed(random, path, value):
 
 
 def outcome(model, model_type):
-    """What export says: the fields that the class does not have, or the parameters of the class for its file."""
+    """The parameters of the class for the exported file, or the refusal."""
     try:
         config = json.loads(archcli.export(model, model_type=model_type).text)
     except ArchError as error:

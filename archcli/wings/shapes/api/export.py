@@ -73,12 +73,12 @@ class Exported:
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write a new folder with a config.json, or a file; ArchError where one is there, or cannot be."""
-        place, beside = Path(path), {MUP: self.mup} if self.mup else {}
+        place, extra = Path(path), {MUP: self.mup} if self.mup else {}
         if self.to == "hf":
-            write_new_files(place, {CONFIG: self.text, **beside})
+            write_new_files(place, {CONFIG: self.text, **extra})
             return place / CONFIG
         check_writable(place)
-        write_new_files(place.parent, beside)
+        write_new_files(place.parent, extra)
         write(self.text, place)
         return place
 

@@ -39,9 +39,9 @@ def run(
     check_apart(output, as_json=as_json)
     is_file = output is not None and descriptor(output) is None
     if output is not None and is_file:
-        beside = [] if options.mup is None else [MUP]
+        extra = [] if options.mup is None else [MUP]
         is_folder = options.to == "hf"
-        check_new_files(output if is_folder else output.parent, [*([CONFIG] if is_folder else []), *beside])
+        check_new_files(output if is_folder else output.parent, [*([CONFIG] if is_folder else []), *extra])
         check_writable(None if is_folder else output)
     loaded = subject(options.model, overrides)
     if options.mup is not None and not is_file and not as_json:

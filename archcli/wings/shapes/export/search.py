@@ -34,6 +34,8 @@ MOST_READ = 4_000
 FEW = 3
 """Pairs of keys are tried where so few settings differ."""
 SAME = 1e-9
+DERIVED = "auto"
+"""A default in place of a number that follows from others."""
 
 
 class WrittenConfig(NamedTuple):
@@ -131,8 +133,8 @@ class ConfigSearch:
     def _state_sizes(self) -> None:
         """State sizes that are the class's defaults too: a reader refuses a file without any."""
         known, sizes = self._known(), [key for key in self.keys() if int in self.watched.get(key, ())]
-        stated = {key: known[key] for key in sizes if known.get(key) is not None}
-        data = {**stated, **self.data}
+        defaults = {key: known[key] for key in sizes if known.get(key) is not None}
+        data = {**defaults, **self.data}
         moved = self._differing(data)
         if moved is not None and moved[1] == self.lacking:
             self.data = data
@@ -258,6 +260,8 @@ class ConfigSearch:
         elif isinstance(value, dict):
             yield from values.ropes(self.wanted)
             yield from self._inner(value)
+        elif value == DERIVED:
+            yield from self._numbers(None, whole=True)
         elif takes & {int, float} or isinstance(value, int | float):
             numbers = self._numbers(value, whole=int in takes)
             if isinstance(value, float) or (float in takes and not isinstance(value, int)):

@@ -29,6 +29,7 @@ class Traits(NamedTuple):
     router_scores: what makes scores of a router's logits.
     router_groups: how many groups the experts are in, where a token may choose from some of them alone.
     marks: what else it does, in the field's words, with its settings: `ALiBi`, `softcap 50`.
+    scale: what products of queries and keys are multiplied by.
     """
 
     mask: MaskTrait | None = None
@@ -38,6 +39,7 @@ class Traits(NamedTuple):
     router_scores: str | None = None
     router_groups: Number | None = None
     marks: tuple[str, ...] = ()
+    scale: float | None = None
 
 
 NO_TRAITS = Traits()

@@ -37,8 +37,6 @@ INEXACT = {"deberta-v3-base"}
 """Presets whose file is not found: `pos_att_type` is a list of words."""
 TIED = {"flan-t5-xxl": 32_128 * 4_096}
 """The head's own table, which the class of transformers 5 ties whatever the file says: a note tells it."""
-UNBUILT = {"dbrx"}
-"""Presets whose class cannot read a file without rope_theta at a place where it has no default."""
 
 
 @pytest.fixture
@@ -106,12 +104,8 @@ def test_the_class_has_the_parameters_of_the_preset_and_reading_the_file_gives_i
     config = config_of(name)
     back = archcli.load(config)
     assert not Settings(back).differing(Settings(model)) or runs_alike(back, model)
-    if name in UNBUILT:
-        with pytest.raises(AttributeError, match="rope_theta"):
-            params_of_class(config)
-    else:
-        counted = archcli.count_params(model).totals["params"]
-        assert params_of_class(config) == counted - TIED.get(name, 0)
+    counted = archcli.count_params(model).totals["params"]
+    assert params_of_class(config) == counted - TIED.get(name, 0)
 
 
 @pytest.mark.long
@@ -123,6 +117,22 @@ def test_a_file_without_a_class_is_a_base_model(tmp_path):
     assert again["architectures"] == ["LlamaModel"]
     # without the head: 128,256 x 4,096 fewer
     assert params_of_class(again) == 8_030_261_248 - 128_256 * 4_096
+
+
+@pytest.mark.parametrize("name", ["bart-large", "gpt2"])
+def test_a_file_whose_sizes_are_its_classs_defaults_states_them(tmp_path, cli, name):
+    folder = tmp_path / "again"
+    assert cli("export", name, "-o", folder).code == 0
+    assert archcli.count_params(folder).totals["params"] == archcli.count_params(name).totals["params"]
+
+
+def test_a_design_and_its_file_are_compared_and_do_not_differ(tmp_path, cli, own):
+    folder = tmp_path / "written"
+    assert cli("export", own, "-o", folder).code == 0
+    totals = json.loads(cli("compare", own, folder / "config.json", "--json").out)["totals"]
+    layer = 2048 * 128 * (16 + 4 + 4 + 16) + 2 * 128 + 3 * 2048 * 6144 + 2 * 2048
+    assert totals["differences"] == 0
+    assert totals["figures"]["params"]["values"] == [50304 * 2048 + 28 * layer + 2048] * 2
 
 
 def test_a_yaml_is_the_model_again(tmp_path, cli):
@@ -183,6 +193,11 @@ def test_a_file_of_pytorch_says_what_it_leaves_out(tmp_path, cli):
     assert (done.code, done.out) == (0, "")
     assert "note: multi-token prediction has its parameters, and no forward" in done.err
     assert "class Model(nn.Module):" in file.read_text()
+
+
+def test_layers_that_share_their_weights_are_another_model():
+    model = archcli.load("tinyllama-1.1b")
+    assert not runs_alike(model, archcli.load("tinyllama-1.1b", ["groups.0.tie=true"]))
 
 
 def test_a_model_that_predicts_further_tokens_is_another_one():

@@ -212,7 +212,9 @@ def test_counts_beyond_64_bits_are_exact(cli, llama):
 
 def test_as_many_files_as_candidates_at_most(cli, llama, tmp_path):
     args = ("sweep", llama, "--vary", "d_ff=8,16,24", "--top", 10**12, "--write-yaml", tmp_path / "all")
-    assert cli(*args).code == 0
+    done = cli(*args)
+    assert done.code == 0
+    assert f"archcli export {tmp_path / 'all' / 'llama-1.yaml'}" in "".join(done.out.split("\n"))
     assert sorted(file.name for file in (tmp_path / "all").iterdir()) == [
         f"llama-{i}.yaml" for i in (1, 2, 3)
     ]

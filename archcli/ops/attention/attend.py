@@ -96,7 +96,7 @@ class Attend(Op):
         return (scores, *self._pointwise(exact, every_pair, extras), weigh, *dropped, mix)
 
     def traits(self, *xs: Shape) -> Traits:
-        return Traits(mask=self.mask.trait, marks=tuple(self._marks()))
+        return Traits(mask=self.mask.trait, marks=tuple(self._marks()), scale=self.scale)
 
     def _marks(self) -> Iterator[str]:
         """What is done to scores besides scale, mask and softmax."""

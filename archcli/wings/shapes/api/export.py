@@ -19,7 +19,7 @@ from archcli.render.write import check_writable, write, write_new_files
 from archcli.wings.shapes.export.families import Wanted, written
 from archcli.wings.shapes.export.reading import notes_on
 
-CONFIG = "config.json"
+CONFIG, MUP = "config.json", "mup.json"
 FIRST = ("architectures", "model_type")
 
 Target = Annotated[
@@ -36,6 +36,14 @@ ModelType = Annotated[
         metavar="NAME",
     ),
 ]
+Base = Annotated[
+    str | None,
+    Option(
+        "Multipliers of muP for each tensor, beside this narrower model. Without -o they alone are printed; "
+        "with it mup.json is written too.",
+        metavar="BASE",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -46,10 +54,16 @@ class ExportOptions:
     to: Target = "hf"
     _: KW_ONLY
     model_type: ModelType = None
+    mup: Base = None
 
 
 class Exported:
-    """An architecture in another form: `text` is what is printed, `save` writes it."""
+    """An architecture in another form: `text` is what is printed, `save` writes it.
+
+    `mup` is the text of mup.json, empty without a base.
+    """
+
+    mup = ""
 
     def __init__(
         self, name: str, to: str, text: str, facts: Mapping[str, Any], notes: tuple[str, ...]
@@ -59,11 +73,12 @@ class Exported:
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write a new folder with a config.json, or a file; ArchError where one is there, or cannot be."""
-        place = Path(path)
+        place, extra = Path(path), {MUP: self.mup} if self.mup else {}
         if self.to == "hf":
-            write_new_files(place, {CONFIG: self.text})
+            write_new_files(place, {CONFIG: self.text, **extra})
             return place / CONFIG
         check_writable(place)
+        write_new_files(place.parent, extra)
         write(self.text, place)
         return place
 
@@ -77,6 +92,22 @@ class Exported:
 
 def export_of(subject: Subject, options: ExportOptions) -> Exported:
     """The other form of a loaded model. Raises ArchError where it cannot express the model exactly."""
+    mup = "" if options.mup is None else mup_text(subject, options.mup)
+    exported = _in_form(subject, options)
+    exported.mup = mup
+    return exported
+
+
+def mup_text(subject: Subject, base: str) -> str:
+    """The mup.json of a loaded model beside a narrower one."""
+    from archcli.wings.shapes.export.mup import as_text, mup  # of bases alone
+
+    narrow = given(base)
+    models = [it.model.replace(towers=(), beside=()) for it in (subject, narrow)]
+    return as_text(mup(models[0], models[1], narrow.name))
+
+
+def _in_form(subject: Subject, options: ExportOptions) -> Exported:
     if options.to == "yaml":
         return Exported(subject.name, "yaml", to_yaml(subject.model), {}, subject.text_notes)
     language = subject.model.replace(towers=(), beside=())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from time import perf_counter
 
 from archcli.api.asking.subject import Subject
@@ -52,7 +53,11 @@ def swept(base: Subject, options: SweepOptions, tick: Tick = no_tick) -> Report:
             name: model.replace(name=Path(name).stem) for name, model in zip(names, models, strict=False)
         }
         write_new_files(folder, {name: to_yaml(model) for name, model in named.items()})
-        written = f"{len(named):,} YAML file{'s are' if len(named) != 1 else ' is'} in {folder}."
+        written = f"{len(named):,} YAML file{'s are' if len(named) != 1 else ' is'} in {folder}"
+        first = "".join(
+            f"; for transformers: archcli export {quote(str(folder / it))}" for it in [*named][:1]
+        )
+        written += first or "."
         report = replace(report, notes=(*report.notes, written))
     return base.named(report)
 

@@ -29,9 +29,13 @@ UNMOVED = 3
 """After so many values that change nothing, a key is left."""
 MOST_MISSING = 4
 """So many keys without a default are filled, one after the other."""
+MOST_READ = 4_000
+"""No further pairs of keys are tried once so many files were read."""
 FEW = 3
 """Pairs of keys are tried where so few settings differ."""
 SAME = 1e-9
+DERIVED = "auto"
+"""A default in place of a number that follows from others."""
 
 
 class WrittenConfig(NamedTuple):
@@ -122,13 +126,24 @@ class ConfigSearch:
         if not self._is_exact() and len(self.lacking) <= FEW:
             self._improve_pairs()
             self._is_exact()
+        self._state_sizes()
         self._state_objects()
         return None if self.read is None else WrittenConfig(self.data, self.lacking)
+
+    def _state_sizes(self) -> None:
+        """State sizes that are the class's defaults too: a reader refuses a file without any."""
+        known, sizes = self._known(), [key for key in self.keys() if int in self.watched.get(key, ())]
+        defaults = {key: known[key] for key in sizes if known.get(key) is not None}
+        data = {**defaults, **self.data}
+        moved = self._differing(data)
+        if moved is not None and moved[1] == self.lacking:
+            self.data = data
 
     def _state_objects(self) -> None:
         """State all that is read of an object in the file: not every class has defaults for it."""
         for key, part in self.objects.items():
-            usual = {
+            usual = {name: value for name in part.read for value in self._only(name)}
+            usual |= {
                 name: part.defaults[name] for name in part.watched if part.defaults.get(name) is not None
             }
             data = {**self.data, key: {**usual, **self.data.get(key, {})}}
@@ -221,6 +236,8 @@ class ConfigSearch:
         singles = [(key, it) for key in self.keys() for it in self._values(key) if isinstance(it, int)]
         moving = [single for single in singles if self._moves(*single)]
         for (key, value), (second, another) in permutations(moving, 2):
+            if len(self._tried) > MOST_READ:
+                return
             both = {**self.data, key: value, second: another}
             if value in lacked and second != key and self._accepts(both):
                 return
@@ -243,6 +260,8 @@ class ConfigSearch:
         elif isinstance(value, dict):
             yield from values.ropes(self.wanted)
             yield from self._inner(value)
+        elif value == DERIVED:
+            yield from self._numbers(None, whole=True)
         elif takes & {int, float} or isinstance(value, int | float):
             numbers = self._numbers(value, whole=int in takes)
             if isinstance(value, float) or (float in takes and not isinstance(value, int)):

@@ -119,7 +119,10 @@ def runs_alike(ours: Model, theirs: Model) -> bool:
         return False
     passes = [train_pass(model, seq_len=SOME_TOKENS).rows for model in (ours, theirs)]
     operations = [
-        [(row.path, repr(row.op), row.inputs, row.outputs, row.times, row.experts) for row in rows]
+        [
+            (row.path, repr(row.op), row.inputs, row.outputs, row.times, row.experts, row.copies, row.trained)
+            for row in rows
+        ]
         for rows in passes
     ]
     return operations[0] == operations[1]

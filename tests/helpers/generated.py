@@ -85,11 +85,12 @@ def groups_line(folder):
 
 
 KNOWN = {
-    "en": "archcli knows {presets} presets, {devices} devices, {engines} inference engines, {trainers} trainers "
-    "and {types} `model_type`s of `config.json`, {held} of them held by tests to the parameters of "
+    "en": "archcli knows {presets} presets, {devices} devices, {engines} inference engines, "
+    "{trainers} trainers and {types} `model_type`s of `config.json`, {held} of them held by tests to the parameters of "
     "transformers' own class. {rules} rules check a shape.",
-    "zh": "archcli 内置 {presets} 个预设模型、{devices} 种设备、{engines} 个推理引擎、"
-    "{trainers} 个训练框架，能读 {types} 种 `model_type` 的 `config.json`，"
+    "zh": "archcli 内置 {presets} 个预设模型、{devices} 种设备、"
+    "{engines} 个推理引擎、{trainers} 个训练框架，"
+    "能读 {types} 种 `model_type` 的 `config.json`，"
     "其中 {held} 种的参数量由测试与 transformers 自己的类逐一核对；"
     "另有 {rules} 条规则检查结构是否合理。",
 }

@@ -86,8 +86,8 @@ def groups_line(folder):
 
 KNOWN = {
     "en": "archcli knows {presets} presets, {devices} devices, {engines} inference engines, "
-    "{trainers} trainers and {types} `model_type`s of `config.json`, {held} of them held by tests to the parameters of "
-    "transformers' own class. {rules} rules check a shape.",
+    "{trainers} trainers and {types} `model_type`s of `config.json`, "
+    "{held} of them held by tests to the parameters of transformers' own class. {rules} rules check a shape.",
     "zh": "archcli 内置 {presets} 个预设模型、{devices} 种设备、"
     "{engines} 个推理引擎、{trainers} 个训练框架，"
     "能读 {types} 种 `model_type` 的 `config.json`，"

@@ -26,6 +26,8 @@ from site_parts import write_parts
 ROOT = Path(__file__).parents[1]
 ENTRY = re.compile(r"^( *)- ([^:\n]+):(?: (\S+\.md))?$", re.MULTILINE)
 COMMENT = re.compile(r"<!--.*?-->\n*", re.DOTALL)
+DESCRIPTION = re.compile(r"---\n(?:.*\n)*?description: (.+)\n(?:.*\n)*?---\n")
+SENTENCE = r"(?<=\.)\s(?=[A-Z`])"
 TOP = 2
 """How far the entries of the navigation itself are indented."""
 
@@ -47,10 +49,12 @@ def sections(navigation: str) -> dict[str, list[tuple[str, str]]]:
 
 
 def summary(text: str) -> str:
-    """The first paragraph behind a page's heading, on one line; empty where something else stands there."""
+    """The first sentence of a page, or of its front matter; empty where a table or code stands there."""
+    if about := DESCRIPTION.match(text):
+        return re.split(SENTENCE, about[1])[0]
     first = next((part for part in COMMENT.sub("", text).split("\n\n")[1:] if part.strip()), "")
     plain = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(first.split()))
-    sentence = re.split(r"(?<=\.)\s(?=[A-Z`])", plain)[0].rstrip(":")
+    sentence = re.split(SENTENCE, plain)[0].rstrip(":")
     return "" if sentence.startswith(("#", "|", "`" * 3, "-")) else sentence
 
 

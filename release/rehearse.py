@@ -1,9 +1,9 @@
 """Rehearses a release: builds wheel and sdist, tries both in fresh environments, prints what is left to do.
 
-    python release/rehearse.py [--output dist] [--python 3.11] [--strict]
+    python release/rehearse.py [--output dist] [--python 3.11] [--strict] [--tag v0.1.0]
 
-Exits with 1 where something fails; with --strict also where something is left to do before the upload. The
-index of packages must be in reach. docs/releasing.md describes the steps.
+Exits with 1 where something fails; with --strict also where something is left to do before the upload; with
+--tag where it is not the version's. The index of packages must be in reach. docs/releasing.md has the steps.
 """
 
 from __future__ import annotations
@@ -24,6 +24,15 @@ from examples import examples, run_examples
 ROOT = Path(__file__).parents[1]
 TOOLS = ("build", "twine", "check-wheel-contents", "check-jsonschema")
 URLS = ("Source", "Documentation", "Changelog", "Issues")
+FORMS = {
+    "github-workflows": ".github/workflows/*.yml",
+    "github-actions": "action.yml",
+    "github-issue-forms": ".github/ISSUE_TEMPLATE/[!c]*.yml",
+    "github-issue-config": ".github/ISSUE_TEMPLATE/config.yml",
+    "citation-file-format": "CITATION.cff",
+}
+"""Files of others' formats, by the name of the schema."""
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
@@ -33,13 +42,17 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=ROOT / "dist", help="the folder of what is built")
     parser.add_argument("--strict", action="store_true", help="exit with 1 unless it could be uploaded now")
     parser.add_argument("--python", choices=SERIES, help="try this series alone")
+    parser.add_argument("--tag", help="the tag that this release has")
     given = parser.parse_args()
+    if given.tag not in {None, f"v{version()}"}:
+        sys.exit(f"FAILED: the tag is {given.tag}, and archcli/__init__.py states {version()}")
     started = monotonic()
     with TemporaryDirectory() as scratch:
         tools = environment(Path(sys.executable), Path(scratch, "tools"), *TOOLS)
         wheel, sdist = build(tools, given.output)
         tried = try_everywhere(wheel, sdist, Path(scratch), given.python)
-        try_schema(tools, Path(scratch))
+        try_schema(tools, Path(scratch, f"wheel-{tried[0]}"), Path(scratch))
+        try_forms(tools)
     fill(given.output, sdist)
     print(f"\nAll of it passed in {monotonic() - started:.0f} s.\n")
     open_ends = left(tried)
@@ -92,13 +105,22 @@ def try_wheel(program: Path, home: Path, series: str) -> None:
         sys.exit("\n".join(["FAILED", *faults]))
 
 
-def try_schema(tools: Path, scratch: Path) -> None:
+def try_schema(tools: Path, wheel: Path, scratch: Path) -> None:
     """Every preset fits the JSON Schema, as another program reads it."""
     step("the JSON Schema on every preset")
     schema = scratch / "schema.json"
-    schema.write_text(call(scratch / f"wheel-{SERIES[0]}" / "bin" / "archcli", "schema"))
+    schema.write_text(call(wheel / "bin" / "archcli", "schema"))
     presets = sorted((ROOT / "presets").glob("*.yaml"))
     print(call(tools / "check-jsonschema", "--schemafile", schema, *presets), end="")
+
+
+def try_forms(tools: Path) -> None:
+    """What other programs read here, by the schemas that check-jsonschema ships of them."""
+    step("workflows, action, issue forms and citation by their schemas")
+    for schema, pattern in FORMS.items():
+        print(f"  {schema}: ", end="", flush=True)
+        files = sorted(ROOT.glob(pattern))
+        print(call(tools / "check-jsonschema", "--builtin-schema", f"vendor.{schema}", *files), end="")
 
 
 def fill(output: Path, sdist: Path) -> None:
@@ -115,11 +137,15 @@ def left(tried: list[str]) -> list[str]:
     """What stands between this checkout and an upload."""
     missing = [name for name in URLS if name not in PROJECT.get("urls", {})]
     named = {line.rsplit(" ", 1)[1] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)}
-    unreleased = "(unreleased)" in (ROOT / "CHANGELOG.md").read_text()
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    dated = re.search(rf"^## {re.escape(version())} \(\d{{4}}-\d\d-\d\d\)$", changelog, re.MULTILINE)
     changed = call("git", "status", "--porcelain", cwd=ROOT)
     reasons = {
         f"[project.urls] of pyproject.toml lacks {', '.join(missing)}": missing,
-        "the newest heading of CHANGELOG.md has no date": unreleased,
+        f"CHANGELOG.md has no dated section, ## {version()} (YYYY-MM-DD)": not dated,
+        "CHANGELOG.md has lines under Unreleased": re.search(
+            r"^## Unreleased\n+(?!## |\n)", changelog, re.MULTILINE
+        ),
         f"classifiers name Python {', '.join(sorted(named - {*tried}))}, not tried here": named - {*tried},
         "the working tree has changes that are not committed": changed,
     }
@@ -132,8 +158,8 @@ def press(open_ends: list[str], output: Path) -> list[str]:
         return ["NOT READY:", *(f"  - {reason}" for reason in open_ends), "docs/releasing.md says how."]
     return [
         "READY. Now press:",
-        f"  git tag v{version()} && git push --tags",
-        f"  twine upload {output}/archcli_llm-*",
+        f"  git tag v{version()} && git push origin v{version()}",
+        "  approve the job `publish` of the workflow `release`, which uploads with attestations",
         f"  {output}/schemastore.json: a pull request to SchemaStore",
         f"  {output}/recipe.yaml: a pull request to conda-forge, with the address of the uploaded sdist",
     ]

@@ -11,11 +11,13 @@ import pytest
 import archcli
 from archcli.commands.line.names import COMMANDS
 from generated import command_line, options
-from pages import DOCS, PAGES, README, ROOT, name, parts, remade
+from pages import CHINESE, DOCS, PAGES, README, READMES, ROOT, blocks, name, parts, remade
 from table import every_row
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-MOST_LINES = 200
+MOST_LINES = 180
+FIRST_SCREEN = 24
+"""Lines of a README that a visitor sees without a scroll."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -49,7 +51,9 @@ def test_every_public_name_is_on_the_page_of_the_api():
 
 def test_every_page_is_in_the_navigation():
     listed = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), flags=re.MULTILINE)
-    assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in PAGES if page != README)
+    assert sorted(listed) == sorted(
+        page.relative_to(DOCS).as_posix() for page in PAGES if page not in READMES
+    )
 
 
 def test_the_side_bar_has_the_commands_in_the_order_of_the_tables():
@@ -86,8 +90,53 @@ def test_every_command_has_a_question_on_the_first_page():
     assert [name for name in listed - {"rule", "rules", "plot", "verify"} if f"[`{name}" not in asked] == []
 
 
-def test_readme_is_short():
-    assert len(README.read_text().splitlines()) <= MOST_LINES
+@every_row("page", READMES, ids=name)
+def test_readme_is_short_and_begins_with_an_answer(page):
+    lines = page.read_text().splitlines()
+    assert len(lines) <= MOST_LINES
+    first = lines.index("```console")
+    assert lines[first + 1] == "$ archcli fit llama-3.1-70b 2xrtx-3090"
+    assert lines.index("```", first) < FIRST_SCREEN < lines.index("```sh")
+    assert lines.index("```", first) < next(n for n, line in enumerate(lines) if line.startswith("!["))
+
+
+def test_the_claims_of_readme_are_what_the_commands_list():
+    """Their figures in the order of the sentence, each counted another way than the sentence counts it."""
+    spoken = [
+        [
+            int(number)
+            for number in re.findall(
+                r"\b\d+\b", page.read_text().split("<!-- made: counts")[1].split("<!-- end")[0]
+            )
+        ]
+        for page in READMES
+    ]
+    engines, trainers = (
+        [path for path in (ROOT / folder).glob("*.yaml") if path.stem != "none"]
+        for folder in ("engines", "trainers")
+    )
+    counted = [len([*(ROOT / "presets").glob("*.yaml")]), len(engines), len(trainers)]
+    assert spoken[0] == spoken[1]
+    assert [spoken[0][0], *spoken[0][2:4]] == counted
+    assert f"{spoken[0][1]} devices" in archcli.devices().headline
+
+
+def test_the_chinese_readme_has_the_same_examples_and_links():
+    def outline(page):
+        text = page.read_text().replace("README.zh.md", "README.md")
+        code = [re.sub(r" *# .*", "", block) for block in blocks(page, "python")]
+        return {
+            "blocks": [blocks(page, language) for language in ("console", "sh", "yaml")],
+            "code": code,
+            "links": sorted({*LINK.findall(text)}),
+            "headings": [
+                len(heading)
+                for heading in re.findall(r"^(#+) ", re.sub(r"(?ms)^```.*?^```$", "", text), re.MULTILINE)
+            ],
+            "options": {*re.findall(r"`(--?[\w-]+)", text)},
+        }
+
+    assert outline(CHINESE) == outline(README)
 
 
 @every_row("page", PAGES, ids=name)

@@ -22,6 +22,8 @@ PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 MODULES = {"pynvml": "nvidia-ml-py", "yaml": "pyyaml", "resvg_py": "resvg-py"}
 """Modules whose distribution has another name."""
+KINDS = ("What it does", "Counts and constants", "Added", "Changed", "Fixed")
+"""Sections of a version in CHANGELOG.md."""
 INSTALLED_BY_NAME = re.compile(r"archcli\[|\b(install|uvx|pipx run|uv add)\s+(-\S+\s+)*['\"]?archcli")
 """A command that asks a package index for archcli; a clone, `uvx --from . archcli`, is none."""
 
@@ -124,5 +126,12 @@ def test_every_ignored_check_says_why():
     assert silent == []
 
 
-def test_the_changelog_knows_the_version():
-    assert f"## {archcli.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+def test_the_changelog_has_versions_with_dates_by_kind():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    unreleased, *versions = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert unreleased == "Unreleased"
+    assert versions[0].split()[0] == archcli.__version__
+    assert [head for head in versions if not re.fullmatch(r"\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)", head)] == []
+    for version in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        kinds = re.findall(r"^### (.+)$", version, re.MULTILINE)
+        assert kinds == [kind for kind in KINDS if kind in kinds]

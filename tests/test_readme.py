@@ -28,7 +28,7 @@ import pytest
 from archcli.cli import main
 from examples import LEFT_OUT, is_shown
 from hub.files import gpt2_file
-from pages import DOCS, PAGES, README, ROOT, blocks, name
+from pages import DOCS, PAGES, READMES, ROOT, blocks, name
 from table import every_row
 
 NAMED = re.compile(r"# (\S+\.(?:yaml|py))\n")
@@ -69,7 +69,10 @@ def examples(page):
     return [Example(page, *step.partition("\n")[::2]) for step in steps]
 
 
-EXAMPLES = [example for page in PAGES for example in examples(page)]
+EXAMPLES = [
+    *{(found.command, found.shown): found for page in reversed(PAGES) for found in examples(page)}.values()
+][::-1]
+"""One of each, by the first page that shows it: README.zh.md shows those of README."""
 
 
 def cases():
@@ -202,7 +205,8 @@ def write(example, printed):
     if left_out:
         printed = "".join(printed.splitlines(keepends=True)[: kept.count("\n")]) + LEFT_OUT
     old, new = (f"$ {example.command}\n" + text.rstrip("\n") + "\n" for text in (example.shown, printed))
-    example.page.write_text(example.page.read_text().replace(old, new))
+    for page in PAGES:
+        page.write_text(page.read_text().replace(old, new))
 
 
 def snippets(*, prompts):
@@ -239,9 +243,10 @@ def test_every_command_has_an_example():
     assert commands <= {shlex.split(example.command)[1] for example in EXAMPLES}
 
 
-def test_readme_opens_with_the_two_commands():
-    run_it, test_it = blocks(README, "sh")[:2]
+@every_row("page", READMES, ids=name)
+def test_readme_opens_with_the_two_commands(page):
+    run_it, test_it = blocks(page, "sh")[:2]
     assert all(f"archcli {verb} " in run_it for verb in ("params", "flops", "kvcache"))
     last = run_it.strip().rpartition("archcli ")[2]
-    assert f"archcli {last}" in {example.command for example in examples(README)}, "with its output"
+    assert f"archcli {last}" in {example.command for example in examples(page)}, "with its output"
     assert "pytest" in test_it

@@ -11,7 +11,9 @@ from generated import GENERATORS
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
-PAGES = [README, *sorted(DOCS.rglob("*.md"))]
+CHINESE = ROOT / "README.zh.md"
+READMES = (README, CHINESE)
+PAGES = [*READMES, *sorted(DOCS.rglob("*.md"))]
 MADE = re.compile(r"<!-- made: (\S+)(?: (\S+))? -->\n(.*?)<!-- end -->", re.DOTALL)
 
 

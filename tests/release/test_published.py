@@ -34,6 +34,7 @@ PACKED = (
     "engines",
     "trainers",
     "LICENSE",
+    "NOTICE",
     "README.md",
     "CHANGELOG.md",
     "hatch_build.py",
@@ -139,6 +140,15 @@ def test_the_recipe_asks_for_what_the_package_asks_for():
     entry = [f"{name} = {place}" for name, place in PROJECT["scripts"].items()]
     assert RECIPE["build"]["python"]["entry_points"] == entry
     assert (RECIPE["package"]["name"], RECIPE["about"]["license"]) == (PROJECT["name"], PROJECT["license"])
+    assert RECIPE["about"]["license_file"] == PROJECT["license-files"]
+
+
+def test_the_image_holds_what_the_wheel_is_built_from():
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    names = {name for line in copied for name in line.split()}
+    assert names == {*PACKED}
+    let_in = re.findall(r"^!(.+)$", (ROOT / ".dockerignore").read_text(), re.MULTILINE)
+    assert {*let_in} == names
 
 
 def test_the_entry_of_schemastore_names_the_files_that_the_hook_checks():

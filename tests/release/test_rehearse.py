@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import archcli
 import clean_machine
 import docs_site
 import environments
@@ -72,19 +73,37 @@ def test_an_example_that_prints_something_else_is_a_fault(tmp_path):
 
 
 def test_it_is_not_ready_before_it_has_an_address(monkeypatch, tmp_path):
-    (tmp_path / "CHANGELOG.md").write_text("## 0.1.0 (unreleased)\n")
+    (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n\n- A line.\n\n## 0.1.0\n")
     monkeypatch.setattr(rehearse, "ROOT", tmp_path)
+    monkeypatch.setattr(rehearse, "version", lambda: "0.1.0")
     monkeypatch.setattr(rehearse, "call", lambda *_, **__: " M file\n")
     reasons = rehearse.left(["3.11"])
     assert [reason for reason in reasons if "[project.urls]" in reason] or PROJECT.get("urls")
-    assert [reason.split()[0] for reason in reasons[-3:]] == ["the", "classifiers", "the"]
+    assert [reason for reason in reasons if "[project.urls]" not in reason] == [
+        "CHANGELOG.md has no dated section, ## 0.1.0 (YYYY-MM-DD)",
+        "CHANGELOG.md has lines under Unreleased",
+        "classifiers name Python 3.12, 3.13, 3.14, not tried here",
+        "the working tree has changes that are not committed",
+    ]
     assert rehearse.press(reasons, tmp_path)[0] == "NOT READY:"
-    (tmp_path / "CHANGELOG.md").write_text("## 0.1.0 (2026-12-01)\n")
+    (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n\n## 0.1.0 (2026-12-01)\n\n- A line.\n")
     monkeypatch.setattr(rehearse, "call", lambda *_, **__: "")
     monkeypatch.setattr(rehearse, "PROJECT", PROJECT | {"urls": dict.fromkeys(rehearse.URLS, HOME)})
     assert rehearse.left([*environments.SERIES]) == []
-    monkeypatch.setattr(rehearse, "version", lambda: "1.2")
     assert rehearse.press([], tmp_path)[0].startswith("READY")
+    monkeypatch.setattr(rehearse, "version", lambda: "0.2.0")
+    assert rehearse.left([*environments.SERIES]) == [
+        "CHANGELOG.md has no dated section, ## 0.2.0 (YYYY-MM-DD)"
+    ]
+
+
+def test_a_tag_of_another_version_ends_it_before_anything_is_built(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["rehearse.py", "--output", str(tmp_path), "--tag", "v9.9.9"])
+    with pytest.raises(
+        SystemExit, match=re.escape(f"v9.9.9, and archcli/__init__.py states {archcli.__version__}")
+    ):
+        rehearse.main()
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_entry_and_recipe_get_the_addresses_and_the_sum(monkeypatch, tmp_path):

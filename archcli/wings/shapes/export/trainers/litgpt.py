@@ -16,6 +16,7 @@ NETWORKS = {
     ("glu", "gelu_tanh"): {"mlp_class_name": "GemmaMLP", "gelu_approximate": "tanh"},
     ("moe", "silu"): {},
 }
+TINY = 1e-12
 LATENT = ("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
 ATTENTION, ROUTER, SCALING = "layer.attention.", "layer.ffn.router.", "layer.attention.position.scaling."
 
@@ -29,15 +30,18 @@ def _rope(theta: float, at: Leaves) -> Leaves:
 
 def _rotary(width: int | None, at: Leaves) -> Leaves | None:
     head = at.get(f"{ATTENTION}head_dim")
-    share = 1.0 if width is None else width / (head or width)
-    return {"rotary_percentage": share} if width is None or int(share * head) == width else None
+    if width is None or not head:
+        return {"rotary_percentage": 1.0} if width is None else None
+    share = width / head
+    return {"rotary_percentage": share} if int(share * head) == width else None
 
 
 def _scale(scale: float | None, at: Leaves) -> Leaves | None:
     """The width d of a scale 1 / sqrt(d)."""
-    width = None if scale is None else round(scale**-2)
-    exact = width is None or abs(width**-0.5 - scale) < 1e-12 * scale
-    return {"attention_scores_scalar": width} if exact else None
+    if scale is None:
+        return {"attention_scores_scalar": None}
+    width = round(scale**-2)
+    return {"attention_scores_scalar": width} if abs(width**-0.5 - scale) < TINY * scale else None
 
 
 def _network(activation: str, at: Leaves) -> Leaves | None:
@@ -166,7 +170,9 @@ def _norms(keys: Leaves) -> str:
         ("LayerNorm", 0, False, False): "OLMo-",
     }
     keys["name"] = names.get(norm, "")
-    return "" if norm in names else f"norm {kind.lower()} with offset {norm[1]}, weight {norm[2]}, bias {bias}"
+    return (
+        "" if norm in names else f"norm {kind.lower()} with offset {norm[1]}, weight {norm[2]}, bias {bias}"
+    )
 
 
 def _windows(keys: Leaves) -> str:

@@ -13,7 +13,7 @@ CONTEXT = "Megatron-LM needs --max-position-embeddings, which the model leaves o
 NETWORKS = {
     ("mlp", "gelu"): {"bias-gelu-fusion": False},
     ("mlp", "gelu_tanh"): {"bias-gelu-fusion": True},
-    ("mlp", "relu2"): {"squared-relu": True},
+    ("mlp", "relu2"): {"squared-relu": True, "bias-gelu-fusion": False},
     ("glu", "silu"): {"swiglu": True},
 }
 YARN = {"original_max_seq_len": 4096, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": True}
@@ -23,7 +23,8 @@ MOST_PADDING = 128
 
 def _network(activation: str, at: Leaves) -> Leaves | None:
     kind = at["layer.ffn.kind"] if "layer.ffn.expert.kind" not in at else at["layer.ffn.expert.kind"]
-    return NETWORKS.get((kind, activation))
+    fused = (kind, activation) == ("mlp", "gelu_tanh")  # the kernel that adds the bias alone has the tanh
+    return None if fused and not at.get("layer.ffn.bias") else NETWORKS.get((kind, activation))
 
 
 def _scaling(at: Leaves) -> Leaves:
@@ -35,7 +36,12 @@ def _rope_scaling(kind: str, at: Leaves) -> Leaves | None:
     if at[f"{ATTENTION}kind"] == "mla":
         return _latent_scaling(kind, scaling)
     if kind == "llama3":  # the other numbers, and another factor, do not reach the model
-        numbers = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_seq_len": 8192}
+        numbers = {
+            "factor": 8.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_seq_len": 8192,
+        }
         return {"use-rope-scaling": True} if numbers.items() <= scaling.items() else None
     if kind == "linear":
         factor = scaling["factor"]
@@ -63,8 +69,10 @@ def _base(theta: float, at: Leaves) -> Leaves | None:
 
 def _rotary(width: int | None, at: Leaves) -> Leaves | None:
     head = at.get(f"{ATTENTION}head_dim")
-    share = 1.0 if width is None else width / (head or width)
-    return {"rotary-percent": share} if width is None or int(share * head) == width else None
+    if width is None or not head:
+        return {"rotary-percent": 1.0} if width is None else None
+    share = width / head
+    return {"rotary-percent": share} if int(share * head) == width else None
 
 
 def _pairing(pairing: str, at: Leaves) -> Leaves | None:
@@ -215,7 +223,9 @@ def _pattern(layers: list[int]) -> str:
 def _text(name: str, keys: Leaves) -> str:
     """One argument a line; flags have no value."""
     lines = {key: "" if value is True else f" {value}" for key, value in keys.items()}
-    return "".join(f"--{key}{lines[key]}\n" for key in lines if keys[key] is not None and keys[key] is not False)
+    return "".join(
+        f"--{key}{lines[key]}\n" for key in lines if keys[key] is not None and keys[key] is not False
+    )
 
 
 TRAINER = Trainer("Megatron-LM", {"attention-dropout": 0.0, "hidden-dropout": 0.0}, ROWS, _finish, _text)

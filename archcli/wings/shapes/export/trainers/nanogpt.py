@@ -7,11 +7,12 @@ from archcli.wings.shapes.export.trainers.table import NOTE, Row, Trainer
 
 GELU = "nanoGPT has the exact gelu where the model has gelu_tanh"
 VOCAB = "train.py takes vocab_size from the dataset's meta.pkl, and is 50304 where that has none"
+USUAL_VOCAB = 50304
 BIAS: Row = {True: {"bias": True}, False: {"bias": False}}
 
 
 def _vocab(size: int, at: Leaves) -> Leaves:
-    return {"vocab_size": size} if size == 50304 else {"vocab_size": size, NOTE: VOCAB}
+    return {"vocab_size": size} if size == USUAL_VOCAB else {"vocab_size": size, NOTE: VOCAB}
 
 
 def _width(width: int, at: Leaves) -> Leaves | None:

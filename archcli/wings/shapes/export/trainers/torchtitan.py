@@ -46,7 +46,9 @@ def _rope_scaling(kind: str, at: Leaves) -> Leaves | None:
     if kind == "none":
         return {"mscale": 1.0}
     scaling = _scaling(at)
-    same = kind == "yarn" and scaling["mscale"] == scaling["mscale_all_dim"] and not scaling["attention_factor"]
+    same = (
+        kind == "yarn" and scaling["mscale"] == scaling["mscale_all_dim"] and not scaling["attention_factor"]
+    )
     return {"mscale": scaling["mscale"]} if same and scaling["mscale"] else None
 
 

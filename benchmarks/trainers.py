@@ -79,8 +79,8 @@ def torchtitan(_: str) -> Callable[[Exported, Path], Any]:
     return build
 
 
-def megatron(folder: str) -> Callable[[Exported, Path], Any]:
-    """Megatron-LM's GPTModel of its arguments, on one rank without a GPU."""
+def _begin_rank(folder: str) -> None:
+    """Make the environment of one rank, and what Megatron-LM has with a GPU or Transformer Engine alone."""
     import typing
 
     import typing_extensions
@@ -90,12 +90,6 @@ def megatron(folder: str) -> Callable[[Exported, Path], Any]:
     rank = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1"}
     os.environ.update(rank, MASTER_PORT="29611", CUDA_DEVICE_MAX_CONNECTIONS="1")
     torch.cuda.current_device = lambda: "cpu"  # where tables of YaRN are made
-    import gpt_builders
-    from megatron.core import parallel_state
-    from megatron.training.argument_utils import core_transformer_config_from_args
-    from megatron.training.arguments import add_megatron_arguments
-    from megatron.training.vocab_utils import calculate_padded_vocab_size
-
     attention = importlib.import_module("megatron.core.transformer.dot_product_attention").DotProductAttention
     begin = attention.__init__
 
@@ -106,6 +100,17 @@ def megatron(folder: str) -> Callable[[Exported, Path], Any]:
         )
 
     attention.__init__ = without_widths
+
+
+def megatron(folder: str) -> Callable[[Exported, Path], Any]:
+    """Megatron-LM's GPTModel of its arguments, on one rank without a GPU."""
+    _begin_rank(folder)
+    import gpt_builders
+    from megatron.core import parallel_state
+    from megatron.training.argument_utils import core_transformer_config_from_args
+    from megatron.training.arguments import add_megatron_arguments
+    from megatron.training.vocab_utils import calculate_padded_vocab_size
+
     gpt_builders.print_rank_0 = lambda *_: None
     torch.distributed.init_process_group("gloo")
     parallel_state.initialize_model_parallel()

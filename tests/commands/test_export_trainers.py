@@ -1,4 +1,4 @@
-"""`archcli export --to litgpt|megatron|nanogpt|torchtitan`: counts of the trainers' own classes, and refusals."""
+"""`archcli export --to` a training program: counts of the programs' own classes, and refusals."""
 
 import csv
 from pathlib import Path

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from archcli.wings.shapes.export.trainers.table import Trainer
+from archcli.wings.shapes.export.trainers.table import TrainingProgram
 
 
-def trainer(name: str) -> Trainer:
+def trainer(name: str) -> TrainingProgram:
     """The training program of a name of `--to`."""
-    table: Trainer = import_module(f"{__name__}.{name}").TRAINER
+    table: TrainingProgram = import_module(f"{__name__}.{name}").TRAINER
     return table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from archcli.wings.shapes.export.settings import Leaves
-from archcli.wings.shapes.export.trainers.table import NOTE, Row, Trainer, as_yaml, no_key
+from archcli.wings.shapes.export.trainers.table import NOTE, Row, TrainingProgram, as_yaml, no_key
 
 TIED = "LitGPT ties head and embedding by an option of its pretraining: --train.tie_embeddings true"
 NETWORKS = {
@@ -229,4 +229,6 @@ def _text(name: str, keys: Leaves) -> str:
     return as_yaml({**keys, "name": known + name.lower().removeprefix(known.lower())})
 
 
-TRAINER = Trainer("LitGPT", {"parallel_residual": False, "rotary_percentage": 1.0}, ROWS, _finish, _text)
+TRAINER = TrainingProgram(
+    "LitGPT", {"parallel_residual": False, "rotary_percentage": 1.0}, ROWS, _finish, _text
+)

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from archcli.wings.shapes.export.settings import Leaves
-from archcli.wings.shapes.export.trainers.table import NOTE, Row, Trainer, no_key
+from archcli.wings.shapes.export.trainers.table import NOTE, Row, TrainingProgram, no_key
 
 ATTENTION, ROUTER, SCALING = "layer.attention.", "layer.ffn.router.", "layer.attention.position.scaling."
 CONTEXT = "Megatron-LM needs --max-position-embeddings, which the model leaves open"
@@ -228,4 +228,6 @@ def _text(name: str, keys: Leaves) -> str:
     )
 
 
-TRAINER = Trainer("Megatron-LM", {"attention-dropout": 0.0, "hidden-dropout": 0.0}, ROWS, _finish, _text)
+TRAINER = TrainingProgram(
+    "Megatron-LM", {"attention-dropout": 0.0, "hidden-dropout": 0.0}, ROWS, _finish, _text
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archcli.wings.shapes.export.settings import Leaves
-from archcli.wings.shapes.export.trainers.table import NOTE, Row, Trainer
+from archcli.wings.shapes.export.trainers.table import NOTE, Row, TrainingProgram
 
 GELU = "nanoGPT has the exact gelu where the model has gelu_tanh"
 VOCAB = "train.py takes vocab_size from the dataset's meta.pkl, and is 50304 where that has none"
@@ -63,4 +63,4 @@ def _text(name: str, keys: Leaves) -> str:
     return "".join(f"{key} = {value!r}\n" for key, value in keys.items())
 
 
-TRAINER = Trainer("nanoGPT", {}, ROWS, _finish, _text)
+TRAINER = TrainingProgram("nanoGPT", {}, ROWS, _finish, _text)

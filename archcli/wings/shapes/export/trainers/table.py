@@ -1,4 +1,4 @@
-"""A trainer's config of a model: every setting has a row in the trainer's table, or the model is refused.
+"""A trainer's config of a model: every setting has a row in the trainer's table, or is refused.
 
 A row is keyed by the path of a setting, or a pattern of paths: `layer.attention.n_heads`, `*norm.eps`. It is
 the trainer's key, which takes the value as it is; or the trainer's keys for each value; or a function of the
@@ -70,7 +70,7 @@ USUAL: Mapping[str, Row] = {
 
 
 @dataclass(frozen=True)
-class Trainer:
+class TrainingProgram:
     """A training program.
 
     always: keys of every config. finish: the config of what the rows say, lists of layers included; a text is

@@ -1,9 +1,9 @@
-"""A module for torchtitan's --module, version 0.3: the model of its own blocks, and a run to begin with."""
+"""A module for torchtitan's --module, version 0.3: the model of its blocks, and a run."""
 
 from __future__ import annotations
 
 from archcli.wings.shapes.export.settings import Leaves
-from archcli.wings.shapes.export.trainers.table import NOTE, Row, Trainer, no_key
+from archcli.wings.shapes.export.trainers.table import NOTE, Row, TrainingProgram, no_key
 
 ATTENTION, ROUTER, SCALING = "layer.attention.", "layer.ffn.router.", "layer.attention.position.scaling."
 PAIRS = (
@@ -265,4 +265,4 @@ def _text(name: str, keys: Leaves) -> str:
     return MODULE.format_map({**keys, "name": name, "attention": attention})
 
 
-TRAINER = Trainer("torchtitan", {"n_kv_heads": None, "context": 4096}, ROWS, _finish, _text)
+TRAINER = TrainingProgram("torchtitan", {"n_kv_heads": None, "context": 4096}, ROWS, _finish, _text)

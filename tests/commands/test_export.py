@@ -167,7 +167,7 @@ def test_what_no_class_has_is_named_and_nothing_is_written(tmp_path, cli):
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("words", [["--to", "megatron"], ["--model-type", "lama"]])
+@pytest.mark.parametrize("words", [["--to", "keras"], ["--model-type", "lama"]])
 def test_an_unknown_target_or_class_is_an_error_in_a_line(cli, words):
     done = cli("export", "gpt2", *words)
     assert (done.code, done.out) == (2, "")

@@ -18,15 +18,18 @@ from archcli.modules.models.model import ModelLike
 from archcli.render.write import check_writable, write, write_new_files
 from archcli.wings.shapes.export.families import Wanted, written
 from archcli.wings.shapes.export.reading import notes_on
+from archcli.wings.shapes.export.trainers import trainer
 
 CONFIG, MUP = "config.json", "mup.json"
 FIRST = ("architectures", "model_type")
 
 Target = Annotated[
-    Literal["hf", "torch", "yaml"],
+    Literal["hf", "torch", "yaml", "litgpt", "megatron", "nanogpt", "torchtitan"],
     Option(
         "hf: a config.json that transformers loads. torch: one file of plain PyTorch, to read and to run. "
-        "yaml: archcli's own form, without defaults."
+        "yaml: archcli's own form, without defaults. litgpt: a model_config.yaml. megatron: arguments of "
+        "Megatron-LM's pretrain_gpt.py. nanogpt: a file of its config folder. torchtitan: a module for its "
+        "--module."
     ),
 ]
 ModelType = Annotated[
@@ -117,6 +120,9 @@ def _in_form(subject: Subject, options: ExportOptions) -> Exported:
 
         text = torch_file(language)
         return Exported(subject.name, "torch", text, {"lines": text.count("\n")}, notes)
+    if options.to != "hf":
+        text, said = trainer(options.to).written(language, subject.name)
+        return Exported(subject.name, options.to, text, {"lines": text.count("\n")}, (*notes, *said))
     known = preset_types().get(subject.name, "") or _inner_type(subject.config)
     config = written(Wanted(language, subject.name, known), options.model_type)
     ordered = dict(sorted(config.data.items(), key=lambda item: (item[0] not in FIRST, item[0])))
@@ -133,6 +139,8 @@ def _left_out(model: Model, to: str) -> Iterator[str]:
         yield f"the {' and '.join(parts)} and projector are left out"
     if to == "hf" and (model.quantization or model.published_in):
         yield "how the published weights are stored (quantization_config) is left out"
+    if to != "torch" and model.value_of("lora"):
+        yield "adapters (lora) are left out"
     if to == "torch" and model.value_of("mtp"):
         yield "multi-token prediction has its parameters, and no forward: it runs in training alone"
 
@@ -147,11 +155,12 @@ def _inner_type(config: Any) -> str:
 
 @asks(ExportOptions)
 def export(options: ExportOptions) -> Exported:
-    """An architecture in the words of others: a config.json, a file of plain PyTorch, or a minimal YAML.
+    """An architecture in the words of others: a config.json, plain PyTorch, YAML, or a trainer's config.
 
     The config.json is the one whose import is the model, setting for setting; ArchError where no class
     expresses it, with the nearest and what that lacks. The PyTorch file is the model's own forward, written
-    down: `Model()` gives its logits. `.text` is the file, `.save(DIR)` writes it.
+    down: `Model()` gives its logits. A trainer's config has a key for every setting; ArchError names one that
+    has none. `.text` is the file, `.save(DIR)` writes it.
 
     Example: `export("llama-3.1-8b").facts["class"]` is LlamaForCausalLM.
     """

@@ -28,11 +28,11 @@ from archcli.wings.serving.api.fitting.forms import (
     is_published,
 )
 from archcli.wings.serving.memory.answers.changes import RARE, sizes_of_formats, whole_bytes
-from archcli.wings.serving.memory.answers.fit import narrowed, usual_plan
+from archcli.wings.serving.memory.answers.fit import narrowed, usual_plan, usual_plans
 from archcli.wings.serving.memory.answers.question import MemoryQuestion
 from archcli.wings.serving.memory.answers.verdict import Verdict, verdict_of
 from archcli.wings.serving.memory.inference import in_ram_bytes, tables_params
-from archcli.wings.serving.memory.plan import DeviceMemory
+from archcli.wings.serving.memory.plan import DeviceMemory, Plan
 from archcli.wings.serving.predict.answers.costs import energy_record
 
 Record = dict[str, Any]
@@ -49,6 +49,7 @@ class Choice:
         self.question = fit.memory(dtype=dtype, seq_len=fit.wanted[0], **options)
         self.engine = self.question.settings.engine or NO_ENGINE
         self._lacking, self._at = dict[int, int](), dict[int, MemoryQuestion]()
+        self._by_plan = dict[Plan, MemoryQuestion]()
         if fit.dtype is None or options:  # what is stated is counted, with a note
             check_runs(self.engine, self.question.model, options.get("kv_dtype"), self.question.device)
 
@@ -70,20 +71,38 @@ class Choice:
             raise ArchError("fit needs a device to fit into", "--device rtx-4090")
         return device
 
-    def at(self, tokens: int) -> MemoryQuestion:
-        """The question at a context; several devices share the model by the usual plan."""
+    @cached_property
+    def _only_plan(self) -> Plan | None:
+        """The plan at any context; None where bytes decide between several."""
+        n_devices = self.device.n_devices
+        plans = [self.question.plan] if n_devices == 1 else usual_plans(self.question, n_devices)
+        return plans[0] if len(plans) == 1 else None
+
+    def plan_at(self, tokens: int) -> Plan:
+        """The plan at a context: several devices share the model by the usual one."""
+        if self._only_plan is not None:
+            return self._only_plan
+        return usual_plan(self.question.changed(seq_len=tokens), self.device.n_devices)
+
+    def _planned(self, tokens: int) -> MemoryQuestion:
+        """The question, asked at whatever context, with the plan at this one."""
         if tokens not in self._at:
-            question, n_devices = self.question, self.device.n_devices
-            changed = question if question.settings.seq_len == tokens else question.changed(seq_len=tokens)
-            plan = question.plan if n_devices == 1 else usual_plan(changed, n_devices)
-            self._at[tokens] = changed if plan == question.plan else replace(changed, plan=plan)
+            plan = self.plan_at(tokens)
+            if plan not in self._by_plan:
+                same = plan == self.question.plan
+                self._by_plan[plan] = self.question if same else replace(self.question, plan=plan)
+            self._at[tokens] = self._by_plan[plan]
         return self._at[tokens]
+
+    def at(self, tokens: int) -> MemoryQuestion:
+        """The question at a context."""
+        planned = self._planned(tokens)
+        return planned if planned.settings.seq_len == tokens else planned.changed(seq_len=tokens)
 
     def lacking(self, tokens: int) -> int:
         """Bytes that are missing on a device or in RAM for a context; 0 or less where it fits."""
         if tokens not in self._lacking:
-            question = self.question if self.device.n_devices == 1 else self.at(tokens)
-            self._lacking[tokens] = question.lacking(tokens)
+            self._lacking[tokens] = self._planned(tokens).lacking(tokens)
         return self._lacking[tokens]
 
     def holds(self, tokens: int, margin: int = 0) -> bool:
@@ -91,14 +110,20 @@ class Choice:
         return self.lacking(tokens) + margin <= 0
 
     @cached_property
-    def promised(self) -> MemoryQuestion:
-        """The question at the most tokens of those wanted that fit."""
-        return self.at(next(filter(self.holds, self.fit.wanted), self.fit.wanted[-1]))
+    def _promised(self) -> int:
+        """The most tokens of those wanted that fit."""
+        return next(filter(self.holds, self.fit.wanted), self.fit.wanted[-1])
 
     @property
+    def promised(self) -> MemoryQuestion:
+        """The question at the most tokens of those wanted that fit."""
+        return self.at(self._promised)
+
+    @cached_property
     def verdict(self) -> Verdict | None:
         """The verdict on the most tokens of those wanted that fit."""
-        return verdict_of(self.promised, self.promised.needed())
+        planned = self._planned(self._promised)
+        return verdict_of(planned, planned.needed(self._promised))
 
     @cached_property
     def context(self) -> int | None:
@@ -127,7 +152,7 @@ class Choice:
 
         They are searched for with the plan of the most: bytes jump where another plan takes over.
         """
-        block, question = self.engine.cache_block, replace(self.question, plan=self.at(self.fit.longest).plan)
+        block, question = self.engine.cache_block, self._planned(self.fit.longest)
 
         def lacking(n: int) -> int:
             return question.lacking(n * block) + margin
@@ -140,7 +165,8 @@ class Choice:
     @cached_property
     def peak_bytes(self) -> int:
         """Peak bytes of the largest rank at the longest context; at the least wanted where none fits."""
-        return self.at(self.context or self.fit.wanted[-1]).needed().peak_bytes
+        tokens = self.context or self.fit.wanted[-1]
+        return self._planned(tokens).needed(tokens).peak_bytes
 
     def predicted(self, tokens: int) -> Record:
         """Rates, energy and origin of decoding one token behind a context; empty where no rates are known."""
@@ -149,7 +175,7 @@ class Choice:
             options["offload"] = offload.text
         try:
             question = self.fit.predict(dtype=self.dtype, seq_len=tokens, **options)
-            question = replace(question, plan=self.at(tokens).plan)
+            question = replace(question, plan=self.plan_at(tokens))
             answer = question.answer()
         except ArchError:
             return {}

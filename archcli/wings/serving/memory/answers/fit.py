@@ -102,12 +102,17 @@ class UsualPlans:
         return suits[plan]
 
 
-def usual_plan(question: MemoryQuestion, n_devices: int) -> Plan:
-    """The first of the usual plans of so many devices that fits; if none does, the one that needs least."""
+def usual_plans(question: MemoryQuestion, n_devices: int) -> list[Plan]:
+    """The usual plans of so many devices, in inference the same at any context."""
     per_node = question.device.per_node if question.device else DEVICES_PER_NODE
     usual, trains = UsualPlans(question, per_node), question.settings.phase == "train"
     key = "usual plans", n_devices, per_node, question.settings.splits_layers
-    plans = usual.of(n_devices) if trains else question.traced.once(key, lambda: usual.of(n_devices))
+    return usual.of(n_devices) if trains else question.traced.once(key, lambda: usual.of(n_devices))
+
+
+def usual_plan(question: MemoryQuestion, n_devices: int) -> Plan:
+    """The first of the usual plans of so many devices that fits; if none does, the one that needs least."""
+    plans = usual_plans(question, n_devices)
     if len(plans) == 1 or question.device is None:
         return plans[0]
     known, settings, memory_bytes = question.traced, question.settings, question.device.memory_bytes

@@ -103,31 +103,45 @@ def is_summed(settings: MemorySettings, model: Model) -> bool:
     return is_served and not model.towers and all(map(is_whole, sizes))
 
 
-def summed(
-    known: TracedModel,
-    settings: MemorySettings,
-    plan: Plan,
-    tokens: Number,
-    workspace: int,
-    count: Callable[[], list[RankBytes]],
-) -> list[tuple[int, RankBytes]]:
-    """(bytes at the peak, rank) of each at so many tokens; by `count` where the weights or these are new."""
-    key = at_any_context(settings), plan
-    figures = known.passes.figures if plan == ONE_DEVICE else None
-    held: list[Number] = known.once(
-        ("held", *key), lambda: [] if figures is None else figures.held(known.model, settings)
-    )
-    contexts: Contexts = known.passed(
-        ("beside", *key), lambda: Contexts() if figures is None else figures.contexts(settings)
-    )
-    ranks = contexts.at(tokens)
-    if not held or ranks is None:
-        ranks = contexts[tokens] = sorted(count(), key=lambda it: (it.stage, it.rank))
-        held[:] = [rank.weights for rank in ranks]
-    return [
-        (int(weights + rank.bytes), rank._replace(beyond=rank.beyond + workspace))
-        for weights, rank in zip(held, ranks, strict=True)
-    ]
+class SummedBytes:
+    """The bytes of a plan's ranks by context, in one format of the weights; each is counted once.
+
+    `count` counts the ranks at a context: where the weights or that context are new.
+    """
+
+    def __init__(self, known: TracedModel, settings: MemorySettings, plan: Plan, workspace: int) -> None:
+        key, self._workspace = (at_any_context(settings), plan), workspace
+        figures = known.passes.figures if plan == ONE_DEVICE else None
+        self._held: list[Number] = known.once(
+            ("held", *key), lambda: [] if figures is None else figures.held(known.model, settings)
+        )
+        self._contexts: Contexts = known.passed(
+            ("beside", *key), lambda: Contexts() if figures is None else figures.contexts(settings)
+        )
+        self._needed: dict[Number, Needed] = {}
+
+    def ranks(self, tokens: Number, count: Callable[[], list[RankBytes]]) -> list[tuple[int, RankBytes]]:
+        """(bytes at the peak, rank) of each at so many tokens."""
+        ranks = self._contexts.at(tokens)
+        if not self._held or ranks is None:
+            ranks = self._contexts[tokens] = sorted(count(), key=lambda it: (it.stage, it.rank))
+            self._held[:] = [rank.weights for rank in ranks]
+        return [
+            (int(weights + rank.bytes), rank._replace(beyond=rank.beyond + self._workspace))
+            for weights, rank in zip(self._held, ranks, strict=True)
+        ]
+
+    def needed(self, tokens: Number, count: Callable[[], list[RankBytes]]) -> Needed:
+        """The rank with the most bytes, of equal devices."""
+        if tokens not in self._needed:
+            self._needed[tokens] = largest(self.ranks(tokens, count), None)
+        return self._needed[tokens]
+
+
+def summed(known: TracedModel, settings: MemorySettings, plan: Plan, workspace: int) -> SummedBytes:
+    """The bytes that questions about the same model, settings and plan have counted."""
+    key = "summed", at_any_context(settings), plan, workspace
+    return known.once(key, lambda: SummedBytes(known, settings, plan, workspace))
 
 
 def largest(ranks: list[tuple[int, RankBytes]], device: DeviceMemory | None) -> Needed:

@@ -150,6 +150,7 @@ class HardwareCell:
         choice = None if self.choice is None else ChoiceFigures(*FIGURES(self.choice))
         return {**vars(self), "choice": choice}
 
+    @cached_property
     def record(self) -> Record:
         """The cell by JSON's keys."""
         choice = self.choice

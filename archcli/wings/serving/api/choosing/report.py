@@ -73,7 +73,7 @@ def choose_cells(
             "places": view.n_places,
             "meeting": len(meeting),
         },
-        rows=[{**cell.record(), "command": alone(cell)} for cell in rows],
+        rows=[{**cell.record, "command": alone(cell)} for cell in rows],
         headline=_headline(first, best, view),
         title=_title(best, inputs),
         tables=(Table(title, COLUMNS, [_line(cell) for cell in shown]),) if shown else (),
@@ -139,7 +139,7 @@ def _nearest(best: Sequence[HardwareCell], conditions: Conditions) -> Iterator[s
 
 def _line(cell: HardwareCell) -> dict[str, Any]:
     """The cell as the table shows it."""
-    record = cell.record()
+    record = cell.record
     price = cell.price
     rates = figures_of(record["tokens_per_s"] or UNKNOWN)
     cost = None if price is None else money(price.amount, price.currency)

@@ -6,6 +6,7 @@ Bytes are those of `archcli memory --phase serve`, speeds those of `archcli pred
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -157,7 +158,13 @@ class Choice:
         def lacking(n: int) -> int:
             return question.lacking(n * block) + margin
 
-        blocks = narrowed(lacking, least, most) if lacking(least) <= 0 else least
+        blocks = least
+        if lacking(least) <= 0:
+            # begin between the contexts that are counted already
+            counted = [n for n, rest in (divmod(it, block) for it in question.counted()) if not rest]
+            counted = [least, *(n for n in counted if least < n < most), most]
+            ends = bisect_left(counted, 1, 1, len(counted) - 1, key=lambda n: lacking(n) > 0)
+            blocks = narrowed(lacking, counted[ends - 1], counted[ends])
         if blocks + 1 < most and self.holds((blocks + 1) * block, margin):
             return narrowed(lambda n: self.lacking(n * block) + margin, blocks + 1, most)
         return blocks

@@ -17,7 +17,14 @@ from archcli.modules.models.layers import folded_path
 from archcli.units import binary_bytes
 from archcli.wings.serving.memory.beyond.drafts import HeldDraft
 from archcli.wings.serving.memory.beyond.engine import of_engine_alone, storages
-from archcli.wings.serving.memory.parts.beside import Needed, RankBytes, is_summed, largest, summed
+from archcli.wings.serving.memory.parts.beside import (
+    Needed,
+    RankBytes,
+    SummedBytes,
+    is_summed,
+    largest,
+    summed,
+)
 from archcli.wings.serving.memory.plan import ONE_DEVICE, DeviceMemory, Plan, wider_plans
 from archcli.wings.serving.memory.ranks import (
     BeyondModel,
@@ -165,7 +172,8 @@ class MemoryQuestion:
         if not self._sums:
             if not is_summed(settings, self.model):
                 return (self if tokens is None else self.changed(seq_len=tokens)).answer()
-            workspace = 0 if settings.backend == "cpu" else workspace_bytes(device.architecture if device else "")
+            architecture = device.architecture if device else ""
+            workspace = 0 if settings.backend == "cpu" else workspace_bytes(architecture)
             self._sums[workspace] = summed(self.traced, settings, self.plan, workspace)
         ((workspace, sums),) = self._sums.items()
 
@@ -183,6 +191,10 @@ class MemoryQuestion:
     def _bytes(self, rank: RankPeak, workspace: int) -> RankBytes:
         weights, beyond = rank.peak.weights + rank.peak.adapters, self.answer_with((rank,)).beyond.bytes
         return RankBytes(rank.stage, rank.rank, weights, int(rank.peak.bytes - weights), beyond - workspace)
+
+    def counted(self) -> list[int]:
+        """The contexts whose bytes need no further pass, from the shortest on."""
+        return sorted(tokens for sums in self._sums.values() for tokens in sums.contexts)
 
     def changed(self, **settings: Any) -> MemoryQuestion:
         """This question with other settings."""

@@ -58,6 +58,7 @@ class SizeLine(NamedTuple):
     """Bytes at contexts from `first` to `last` in steps: at the first, and `more` at the next.
 
     bend: how many more each step adds than the step before, of biases over all pairs of tokens.
+    block: of a cache in pages; so many tokens, or a multiple, take a whole page. 0 for steps alone.
     """
 
     first: int
@@ -66,12 +67,14 @@ class SizeLine(NamedTuple):
     bytes: int
     more: int
     bend: int = 0
+    block: int = 0
 
     def at(self, tokens: int) -> int | None:
         """Bytes at a context; None where it is none of the line's."""
         steps, rest = divmod(tokens - self.first, self.step)
-        if rest or not self.first <= tokens <= self.last:
+        if (rest % self.block if self.block else rest) or not self.first <= tokens <= self.last:
             return None
+        steps += rest > 0
         return self.bytes + steps * self.more + steps * (steps - 1) // 2 * self.bend
 
 
@@ -115,16 +118,16 @@ class SummedBytes:
         self._held: list[Number] = known.once(
             ("held", *key), lambda: [] if figures is None else figures.held(known.model, settings)
         )
-        self._contexts: Contexts = known.passed(
+        self.contexts: Contexts = known.passed(
             ("beside", *key), lambda: Contexts() if figures is None else figures.contexts(settings)
         )
         self._needed: dict[Number, Needed] = {}
 
     def ranks(self, tokens: Number, count: Callable[[], list[RankBytes]]) -> list[tuple[int, RankBytes]]:
         """(bytes at the peak, rank) of each at so many tokens."""
-        ranks = self._contexts.at(tokens)
+        ranks = self.contexts.at(tokens)
         if not self._held or ranks is None:
-            ranks = self._contexts[tokens] = sorted(count(), key=lambda it: (it.stage, it.rank))
+            ranks = self.contexts[tokens] = sorted(count(), key=lambda it: (it.stage, it.rank))
             self._held[:] = [rank.weights for rank in ranks]
         return [
             (int(weights + rank.bytes), rank._replace(beyond=rank.beyond + self._workspace))

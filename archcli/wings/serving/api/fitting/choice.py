@@ -60,6 +60,12 @@ class Choice:
         return format_of(self.question)
 
     @property
+    def offload(self) -> str | None:
+        """What is left in RAM, as --offload takes it."""
+        offload = self.question.settings.offload
+        return None if offload is None else offload.text
+
+    @property
     def has_bits(self) -> bool:
         """Whether the format has as many bits a weight as are wanted; one that is named has."""
         return self.fit.dtype is not None or has_bits(self.format, self.fit.min_bits)
@@ -177,9 +183,9 @@ class Choice:
 
     def predicted(self, tokens: int) -> Record:
         """Rates, energy and origin of decoding one token behind a context; empty where no rates are known."""
-        options, offload = {**self.options, "engine": self.engine.name}, self.question.settings.offload
-        if offload is not None:
-            options["offload"] = offload.text
+        options = {**self.options, "engine": self.engine.name}
+        if self.offload is not None:
+            options["offload"] = self.offload
         try:
             question = self.fit.predict(dtype=self.dtype, seq_len=tokens, **options)
             question = replace(question, plan=self.plan_at(tokens))

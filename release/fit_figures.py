@@ -121,14 +121,8 @@ def lines_of(question: MemoryQuestion) -> dict[str, Any]:
         beyond.add(needed.needed_bytes - needed.peak_bytes - workspace)
         return needed.peak_bytes - weights
 
-    first, last = chunk // block + 1, -(-longest // block)
-    points = {min(tokens, longest) for tokens in WANTED} | {block, longest}
-    draw = Random(model.name)  # noqa: S311 - the same contexts in every run
-    points |= {block * draw.randint(first, last) for _ in range(AT_RANDOM) if first <= last}
-    step = page_of(question) or block
-    if step != block:  # where pages begin, too
-        starts = {tokens // step * step for tokens in points}
-        points |= {n for start in starts for n in (start, start + block) if block <= n <= longest}
+    first, last, step = chunk // block + 1, -(-longest // block), page_of(question) or block
+    points = points_of(model.name, longest, (block, step), (first, last))
     # both ends first: contexts between them mostly take no pass of their own
     ends = [last * block, first * block] if first <= last else []
     sizes = {tokens: size(tokens) for tokens in (*ends, *sorted(points))}
@@ -151,6 +145,18 @@ def lines_of(question: MemoryQuestion) -> dict[str, Any]:
         lines = []
     lines += [[tokens, tokens, 1, bytes_at, 0] for tokens, bytes_at in sizes.items() if not on(lines, tokens)]
     return {digest(settings): [beyond.pop(), lines]} if len(beyond) == 1 else {}
+
+
+def points_of(name: str, longest: int, steps: tuple[int, int], blocks: tuple[int, int]) -> set[int]:
+    """The contexts to try, some at random, and of a cache in pages where these begin."""
+    (block, page), (first, last) = steps, blocks
+    points = {min(tokens, longest) for tokens in WANTED} | {block, longest}
+    draw = Random(name)  # noqa: S311 - the same contexts in every run
+    points |= {block * draw.randint(first, last) for _ in range(AT_RANDOM) if first <= last}
+    if page == block:
+        return points
+    starts = {tokens // page * page for tokens in points}
+    return points | {n for start in starts for n in (start, start + block) if block <= n <= longest}
 
 
 def page_of(question: MemoryQuestion) -> int | None:

@@ -62,6 +62,7 @@ def test_several_engines_are_asked_apart():
         assert f"--engine {row['engine']}" in row["command"]
 
 
+@pytest.mark.long
 def test_an_offload_is_that_of_fit():
     options = {"offload": "auto", "ram": "96GiB", "context": 2048}
     alone = archcli.choose("llama-3.1-70b", devices="rtx-4060", context=2048)
@@ -72,7 +73,7 @@ def test_an_offload_is_that_of_fit():
     single = archcli.fit("llama-3.1-70b", "rtx-4060", **options).totals
     for key in ("format", "context", "peak_bytes", "tokens_per_s", "verdict"):
         assert single[key] == row[key], key
-    assert row["command"].endswith("--offload auto --ram 96GiB")
+    assert "--offload auto --ram 96GiB" in row["command"]
     assert next(row for row in rows if row["count"] == 8)["offload"] is None
 
 

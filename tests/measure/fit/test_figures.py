@@ -10,7 +10,7 @@ import archcli
 from archcli.api.asking.subject import given
 from archcli.errors import ArchError
 from archcli.wings.serving.api.fitting import figures
-from archcli.wings.serving.api.fitting.choice import Formats
+from archcli.wings.serving.api.fitting.formats import Formats
 from archcli.wings.serving.api.fitting.question import FitOptions, question_of
 from archcli.wings.serving.load import figures as file
 from archcli.wings.serving.memory import inference

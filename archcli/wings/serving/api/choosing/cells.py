@@ -96,7 +96,7 @@ class HardwareCell:
     """So many of a device with a format of the model; without a choice no format fits.
 
     holds: whether the format has enough bits, too. refusal: why the question cannot be asked there.
-    asked: the engine in question; None for the usual one.
+    of_engine: the engine in question; None for the usual one.
     """
 
     device: ListedDevice
@@ -106,7 +106,7 @@ class HardwareCell:
     price: Price | None
     conditions: Conditions
     refusal: ArchError | None = None
-    asked: str | None = None
+    of_engine: str | None = None
 
     @property
     def name(self) -> str:

@@ -217,7 +217,7 @@ class ChooseOptions(ClusterOptions):
         named: dict[str, Any] = {} if form is None or is_published(form) else {"dtype": form}
         if cell.choice is not None and cell.choice.offload is not None:
             named |= self._in_ram
-        return pasted("fit", subject, replace(self.of_fit(subject, cell.asked), device=device, **named))
+        return pasted("fit", subject, replace(self.of_fit(subject, cell.of_engine), device=device, **named))
 
     def of_fit(self, subject: Subject, engine: str | None) -> FitOptions:
         """The question of `archcli fit` that each cell answers."""
@@ -317,7 +317,7 @@ def _first(grid: HardwareGrid, meeting: Sequence[HardwareCell]) -> MemoryQuestio
     if not meeting:
         return None
     # other processes sent figures alone
-    choice = grid.cells(meeting[0].device, meeting[0].count, meeting[0].asked)[0].choice
+    choice = grid.cells(meeting[0].device, meeting[0].count, meeting[0].of_engine)[0].choice
     return choice.at(choice.context or 1) if isinstance(choice, Choice) else None
 
 

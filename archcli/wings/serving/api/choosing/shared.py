@@ -15,8 +15,9 @@ from archcli.modules import Model
 from archcli.modules.spec.arguments import EngineName
 from archcli.modules.stored.formats import NATIVE
 from archcli.wings.serving.api.engine import engine_of, share_of
-from archcli.wings.serving.api.fitting.choice import Choice, Formats
+from archcli.wings.serving.api.fitting.choice import Choice
 from archcli.wings.serving.api.fitting.fit_question import FitQuestion
+from archcli.wings.serving.api.fitting.formats import Formats
 from archcli.wings.serving.api.fitting.question import FitOptions
 from archcli.wings.serving.api.known_device.known import KnownDevice, known_device
 from archcli.wings.serving.devices.engines import load_engine, runs_on

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import isqrt
+from math import inf, isqrt
 from typing import Any
 
 from archcli.errors import ArchError
@@ -378,13 +378,8 @@ def _survey(question: MemoryQuestion, devices: Sequence[DeviceMemory], tell: Pro
                 "options": None if plan is None else plan_options(plan),
             }
         )
-    records.sort(key=_memory_in_all)
+    records.sort(key=lambda it: (it["memory_bytes"] * (it["fewest_devices"] or inf), it["memory_bytes"]))
     return {"value": None, "plan": question.plan.inputs(), "peak_bytes": None, "devices": records}
-
-
-def _memory_in_all(record: Record) -> tuple[float, int]:
-    n, size = record["fewest_devices"], record["memory_bytes"]
-    return (float("inf") if n is None else n * size, size)
 
 
 def _fitted(question: MemoryQuestion, settings: Record, value: Any) -> Record:

@@ -17,14 +17,7 @@ from archcli.modules.models.layers import folded_path
 from archcli.units import binary_bytes
 from archcli.wings.serving.memory.beyond.drafts import HeldDraft
 from archcli.wings.serving.memory.beyond.engine import of_engine_alone, storages
-from archcli.wings.serving.memory.parts.beside import (
-    Needed,
-    RankBytes,
-    SummedBytes,
-    is_summed,
-    largest,
-    summed,
-)
+from archcli.wings.serving.memory.parts.beside import Needed, RankBytes, SummedBytes, is_summed, largest
 from archcli.wings.serving.memory.plan import ONE_DEVICE, DeviceMemory, Plan, wider_plans
 from archcli.wings.serving.memory.ranks import (
     BeyondModel,
@@ -174,7 +167,7 @@ class MemoryQuestion:
                 return (self if tokens is None else self.changed(seq_len=tokens)).answer()
             architecture = device.architecture if device else ""
             workspace = 0 if settings.backend == "cpu" else workspace_bytes(architecture)
-            self._sums[workspace] = summed(self.traced, settings, self.plan, workspace)
+            self._sums[workspace] = SummedBytes.of(self.traced, settings, self.plan, workspace)
         ((workspace, sums),) = self._sums.items()
 
         def count() -> list[RankBytes]:

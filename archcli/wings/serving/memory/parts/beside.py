@@ -123,6 +123,12 @@ class SummedBytes:
         )
         self._needed: dict[Number, Needed] = {}
 
+    @classmethod
+    def of(cls, known: TracedModel, settings: MemorySettings, plan: Plan, workspace: int) -> SummedBytes:
+        """The bytes that questions about the same model, settings and plan have counted."""
+        key = "summed", at_any_context(settings), plan, workspace
+        return known.once(key, lambda: cls(known, settings, plan, workspace))
+
     def ranks(self, tokens: Number, count: Callable[[], list[RankBytes]]) -> list[tuple[int, RankBytes]]:
         """(bytes at the peak, rank) of each at so many tokens."""
         ranks = self.contexts.at(tokens)
@@ -139,12 +145,6 @@ class SummedBytes:
         if tokens not in self._needed:
             self._needed[tokens] = largest(self.ranks(tokens, count), None)
         return self._needed[tokens]
-
-
-def summed(known: TracedModel, settings: MemorySettings, plan: Plan, workspace: int) -> SummedBytes:
-    """The bytes that questions about the same model, settings and plan have counted."""
-    key = "summed", at_any_context(settings), plan, workspace
-    return known.once(key, lambda: SummedBytes(known, settings, plan, workspace))
 
 
 def largest(ranks: list[tuple[int, RankBytes]], device: DeviceMemory | None) -> Needed:

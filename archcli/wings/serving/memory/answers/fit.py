@@ -365,7 +365,7 @@ def _devices(question: MemoryQuestion, tell: Progress) -> Record:
 def _survey(question: MemoryQuestion, devices: Sequence[DeviceMemory], tell: Progress) -> Record:
     """For each kind of device whether the plan fits, and the fewest that do; least total memory first."""
     fewest = FewestDevices(question, tell)
-    records = []
+    records = list[Record]()
     for device in devices:
         plan = fewest.plan(device)
         records.append(

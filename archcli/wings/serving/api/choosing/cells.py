@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.measure.kvcache.engine import InferenceEngine
+from archcli.modules.spec.arguments import EngineName
 from archcli.wings.serving.api.choosing.shared import SharedQuestions
 from archcli.wings.serving.api.choosing.training import TimedStep, TrainingQuestions
 from archcli.wings.serving.api.fitting.choice import Choice
@@ -23,7 +24,7 @@ from archcli.wings.serving.memory.plan import Plan
 
 Record = dict[str, Any]
 ChooseOrder = Literal["price", "speed", "power"]
-Place = tuple[ListedDevice, int, str | None]
+Place = tuple[ListedDevice, int, EngineName | None]
 """A device, how many of it, and the engine; None for the usual one."""
 COUNTS = (1, 2, 4, 8)
 """Numbers of a device that people put into one machine."""
@@ -106,7 +107,7 @@ class HardwareCell:
     price: Price | None
     conditions: Conditions
     refusal: ArchError | None = None
-    of_engine: str | None = None
+    of_engine: EngineName | None = None
 
     @property
     def name(self) -> str:
@@ -179,7 +180,7 @@ class HardwareGrid:
 
     def __init__(
         self,
-        questions: Mapping[str | None, SharedQuestions | TrainingQuestions],
+        questions: Mapping[EngineName | None, SharedQuestions | TrainingQuestions],
         devices: Sequence[ListedDevice],
         book: PriceBook,
         conditions: Conditions,
@@ -193,7 +194,7 @@ class HardwareGrid:
             yield from ((device, count, it) for count in COUNTS if count <= most for it in self.questions)
 
     def cells(
-        self, device: ListedDevice, count: int, engine: str | None, *, every: bool = False
+        self, device: ListedDevice, count: int, engine: EngineName | None, *, every: bool = False
     ) -> list[HardwareCell]:
         """The best cell, and with `every` that of each further format that fits.
 

@@ -16,6 +16,7 @@ from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import EngineName
 from archcli.modules.spec.values import AboveZero, Interval
 from archcli.wings.serving.api.choosing.cells import (
     ChooseOrder,
@@ -25,7 +26,7 @@ from archcli.wings.serving.api.choosing.cells import (
     Place,
 )
 from archcli.wings.serving.api.choosing.report import ChooseView, choose_cells
-from archcli.wings.serving.api.choosing.shared import SharedQuestions
+from archcli.wings.serving.api.choosing.shared import NAMES, SharedQuestions
 from archcli.wings.serving.api.choosing.training import TrainingOptions, TrainingQuestions
 from archcli.wings.serving.api.fitting.choice import Choice
 from archcli.wings.serving.api.fitting.forms import LEAST, MIN_BITS, is_published
@@ -171,15 +172,17 @@ class ChooseOptions(ClusterOptions):
             return self.tokens / seconds_of(self.within)
         return None if self.speed is None else self.speed * self.users
 
-    def questions(self, subject: Subject) -> dict[str | None, SharedQuestions | TrainingQuestions]:
+    def questions(self, subject: Subject) -> dict[EngineName | None, SharedQuestions | TrainingQuestions]:
         """The questions about a loaded model on any device, by engine."""
         if self.phase == "serve":
-            engines = [None] if self.engine is None else self.engine.split(",")
-            return {engine: self._serving(subject, engine) for engine in engines}
+            if self.engine is None:
+                return {None: self._serving(subject, None)}
+            named = self.engine.split(",")
+            return {engine: self._serving(subject, engine) for engine in NAMES if engine in named}
         options = TrainingOptions(self.users, self.context, self.dtype, self.method, self.trainer)
         return {None: TrainingQuestions(options, subject)}
 
-    def _serving(self, subject: Subject, engine: str | None) -> SharedQuestions:
+    def _serving(self, subject: Subject, engine: EngineName | None) -> SharedQuestions:
         options = self.of_fit(subject, engine)
         offloads = self.offload is not None and engine in {None, "llamacpp"}
         beyond = replace(options, engine="llamacpp", **self._in_ram) if offloads else None
@@ -219,7 +222,7 @@ class ChooseOptions(ClusterOptions):
             named |= self._in_ram
         return pasted("fit", subject, replace(self.of_fit(subject, cell.of_engine), device=device, **named))
 
-    def of_fit(self, subject: Subject, engine: str | None) -> FitOptions:
+    def of_fit(self, subject: Subject, engine: EngineName | None) -> FitOptions:
         """The question of `archcli fit` that each cell answers."""
         usual = min(LEAST[0], subject.model.max_seq_len or LEAST[0])
         return FitOptions(

@@ -3,7 +3,7 @@
 usage: python release/fit_figures.py [--presets NAME ...]
 
 Writes archcli/wings/serving/load/figures.json. A line is kept where it holds at all contexts that are
-tried; of a cache in pages of many tokens there are too many, and `fit` traces its passes.
+tried, of a cache in pages of many tokens as one of pages.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from typing import Any
 from archcli.api.asking.subject import given
 from archcli.errors import ArchError
 from archcli.load.presets import preset_records
+from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
+from archcli.measure.kvcache.held import pool_of
 from archcli.measure.survey.columns import COLUMNS
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.wings.serving.api.fitting.figures import recorded_of
@@ -119,24 +121,51 @@ def lines_of(question: MemoryQuestion) -> dict[str, Any]:
         beyond.add(needed.needed_bytes - needed.peak_bytes - workspace)
         return needed.peak_bytes - weights
 
-    first, last = chunk // block + 1, -(-longest // block)
-    points = {min(tokens, longest) for tokens in WANTED} | {block, longest}
-    draw = Random(model.name)  # noqa: S311 - the same contexts in every run
-    points |= {block * draw.randint(first, last) for _ in range(AT_RANDOM) if first <= last}
+    first, last, step = chunk // block + 1, -(-longest // block), page_of(question) or block
+    points = points_of(model.name, longest, (block, step), (first, last))
     # both ends first: contexts between them mostly take no pass of their own
     ends = [last * block, first * block] if first <= last else []
     sizes = {tokens: size(tokens) for tokens in (*ends, *sorted(points))}
+    most = last * block
+    low, high = -(-first * block // step), -(-most // step)
     try:
-        grid = [*straight(lambda n: size(n * block), first, last, [MOST_LINES])] if first <= last else []
+        grid = (
+            [*straight(lambda n: size(min(n * step, most)), low, high, [MOST_LINES])] if low <= high else []
+        )
     except TooManyError:
         grid = []
         if last - first < FEW:
             sizes |= {n * block: size(n * block) for n in range(first, last + 1)}
-    lines = [[low * block, high * block, block, *rest] for low, high, _, *rest in merged(grid)]
+    of_pages = () if step == block else (block,)
+    lines = [
+        [low * step, min(high * step, most), step, *rest[:3], *of_pages]
+        for low, high, _, *rest in merged(grid)
+    ]
     if any(on(lines, tokens) not in {None, bytes_at} for tokens, bytes_at in sizes.items()):
         lines = []
     lines += [[tokens, tokens, 1, bytes_at, 0] for tokens, bytes_at in sizes.items() if not on(lines, tokens)]
     return {digest(settings): [beyond.pop(), lines]} if len(beyond) == 1 else {}
+
+
+def points_of(name: str, longest: int, steps: tuple[int, int], blocks: tuple[int, int]) -> set[int]:
+    """The contexts to try, some at random, and of a cache in pages where these begin."""
+    (block, page), (first, last) = steps, blocks
+    points = {min(tokens, longest) for tokens in WANTED} | {block, longest}
+    draw = Random(name)  # noqa: S311 - the same contexts in every run
+    points |= {block * draw.randint(first, last) for _ in range(AT_RANDOM) if first <= last}
+    if page == block:
+        return points
+    starts = {tokens // page * page for tokens in points}
+    return points | {n for start in starts for n in (start, start + block) if block <= n <= longest}
+
+
+def page_of(question: MemoryQuestion) -> int | None:
+    """The tokens of a page of a cache that lies in pages of one size; None without such a cache."""
+    settings, known = question.settings, question.traced
+    dtypes = CacheDtypes(settings.cache_dtype or settings.dtype)
+    pool = pool_of(CacheSize(known.inferring), dtypes, settings.engine)
+    pages = set() if pool is None else {group.block for group in pool.groups if group.block}
+    return pages.pop() if len(pages) == 1 else None
 
 
 def on(lines: list[list[int]], tokens: int) -> int | None:

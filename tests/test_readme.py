@@ -52,7 +52,7 @@ LONG = {
 }
 """Examples that count for seconds, and so wait for the second stage."""
 SEARCHES = re.compile(r"archcli (choose|export .* -o) | --(rate|ttft|concurrency) |archcli fit$")
-"""What asks about many devices, classes or requests: of the pages it waits, too; README's is at once."""
+"""What asks about many devices, classes or requests: of the pages it waits, too; those of README run at once."""
 OF_A_MODULE = " py:"
 """What an example with a module of one's own has in it; it imports torch."""
 
@@ -79,7 +79,7 @@ def cases():
     """The examples by page and command; those that run a model take long."""
     for example in EXAMPLES:
         slow = shlex.split(example.command)[1] in SLOW or example.command in LONG
-        slow |= example.page != README and bool(SEARCHES.search(example.command))
+        slow |= example.page not in READMES and bool(SEARCHES.search(example.command))
         marks = [pytest.mark.long] if slow else [pytest.mark.torch] if OF_A_MODULE in example.command else []
         yield pytest.param(example, id=f"{name(example.page)}: {example.command}", marks=marks)
 

@@ -34,6 +34,13 @@ def _engine(value: Any) -> str:
     return name
 
 
+def _engines(value: Any) -> str:
+    """The names of engines, with commas between."""
+    if not isinstance(value, str) or "," not in value:
+        return _engine(value)
+    return ",".join(dict.fromkeys(map(_engine, map(str.strip, value.split(",")))))
+
+
 def _size(value: Any) -> str | int:
     """A size as it is written, or bytes."""
     return value if isinstance(value, str) else arguments.memory_bytes(value)
@@ -207,6 +214,7 @@ KvDtype = Annotated[
 ]
 ENGINES = get_args(arguments.EngineName)
 NamedEngine = Annotated[arguments.EngineName, Conversion("the name of an engine", _engine, ENGINES)]
+NamedEngines = Annotated[str, Conversion("names of engines", _engines)]
 Engine = Annotated[
     NamedEngine | None,
     Option(

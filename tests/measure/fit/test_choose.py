@@ -52,6 +52,45 @@ def test_cells_equal_the_commands():
             equals_fit(name, users, row)
 
 
+def test_several_engines_are_asked_apart():
+    both = archcli.choose("gpt2", devices="rtx-4090", engine="vllm,llama.cpp", every=True)
+    apart = [archcli.choose("gpt2", devices="rtx-4090", engine=it, every=True) for it in ("vllm", "llamacpp")]
+    assert both.totals["places"] == sum(report.totals["places"] for report in apart)
+    assert {row["engine"] for row in both.rows} == {"vllm", "llamacpp"}
+    assert sorted(map(str, both.rows)) == sorted(str(row) for report in apart for row in report.rows)
+    for row in both.rows:
+        assert f"--engine {row['engine']}" in row["command"]
+
+
+@pytest.mark.long
+def test_an_offload_is_that_of_fit():
+    options = {"offload": "auto", "ram": "96GiB", "context": 2048}
+    alone = archcli.choose("llama-3.1-70b", devices="rtx-4060", context=2048)
+    assert {row["count"] for row in alone.rows} == {8}
+    rows = archcli.choose("llama-3.1-70b", devices="rtx-4060", **options).rows
+    row = next(row for row in rows if row["count"] == 1)
+    assert row["offload"].startswith("layers:")
+    single = archcli.fit("llama-3.1-70b", "rtx-4060", **options).totals
+    for key in ("format", "context", "peak_bytes", "tokens_per_s", "verdict"):
+        assert single[key] == row[key], key
+    assert "--offload auto --ram 96GiB" in row["command"]
+    assert next(row for row in rows if row["count"] == 8)["offload"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ram": "64GiB"}, "--ram is of --offload"),
+        ({"offload": "auto", "engine": "vllm"}, "the engine is vllm"),
+        ({"offload": "half"}, "is no offload"),
+        ({"offload": "auto", "phase": "train"}, "--offload is of --phase serve"),
+    ],
+)
+def test_an_offload_that_nothing_has_is_refused(options, message):
+    with pytest.raises(archcli.ArchError, match=message):
+        archcli.choose("gpt2", devices="rtx-4090", **options)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", MODELS)
 def test_many_cells_equal_the_commands(name):

@@ -10,11 +10,12 @@ import archcli
 from archcli.api.asking.subject import given
 from archcli.errors import ArchError
 from archcli.wings.serving.api.fitting import figures
-from archcli.wings.serving.api.fitting.choice import Formats
+from archcli.wings.serving.api.fitting.formats import Formats
 from archcli.wings.serving.api.fitting.question import FitOptions, question_of
 from archcli.wings.serving.load import figures as file
 from archcli.wings.serving.memory import inference
 from archcli.wings.serving.memory.answers.changes import formats_by_bytes, sizes_of_formats
+from archcli.wings.serving.memory.parts import beside
 from table import sampled_rows
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "release"))
@@ -50,6 +51,28 @@ def test_bytes_that_are_recorded_are_those_of_memory(name):
                 counted = alone(name, options).memory(dtype=dtype, seq_len=tokens).answer()
                 assert recorded.peak_bytes == counted.peak_bytes, (engine, dtype, tokens)
                 assert recorded.needed_bytes == counted.needed_bytes, (engine, dtype, tokens)
+
+
+IN_PAGES = sorted(
+    name
+    for name, record in RECORDED.items()
+    if any(len(line) > 6 for _, lines in record["served"].values() for line in lines)
+)
+
+
+@sampled_rows("name", IN_PAGES, 1, lots=3)
+def test_lines_of_pages_step_where_a_page_is_full(name):
+    options = FitOptions(device="rtx-3090", engine="vllm")
+    fit = question_of(options, name)()
+    question = fit.memory(dtype=None, seq_len=4096)
+    _, lines = RECORDED[name]["served"][beside.digest(question.settings)]
+    (page,) = {line[2] for line in lines if len(line) > 6}
+    full = 12 * page
+    for tokens in (full, full + 16):
+        counted = alone(name, options).memory(dtype=None, seq_len=tokens).answer()
+        assert question.needed(tokens).peak_bytes == counted.peak_bytes
+    assert question.needed(full).peak_bytes == question.needed(full - 16).peak_bytes
+    assert question.needed(full).peak_bytes < question.needed(full + 16).peak_bytes
 
 
 @sampled_rows("name", sorted(RECORDED), 3, lots=10)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
+from functools import reduce
 from itertools import chain
 from math import fsum
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.modules import Model
@@ -251,24 +253,22 @@ def _in_turn(
     legs: Iterable[tuple[RankTimes, Plan, Stage]],
 ) -> tuple[StageStep, Seconds, tuple[PredictedRow, ...]]:
     """Stages one after the other: all of them, the seconds of the slowest, and their rows."""
-    rows: dict[tuple[str, ...], PredictedRow] = {}
-    steps = []
-    alike: dict[Hashable, tuple[StageStep, tuple[PredictedRow, ...]]] = {}
+    alike: dict[Hashable, list[tuple[RankTimes, Plan, Stage]]] = {}
     for times, plan, stage in legs:
         parts = times, plan, stage.is_first, stage.is_last, times.shares(stage)
-        if parts not in alike:
-            step = stage_step(times, plan, stage, 1)
-            of_stage = (*rows_of_stage(times, plan, stage), *waits(times, plan, stage, step.launching))
-            alike[parts] = step, of_stage
-        step, of_stage = alike[parts]
-        steps.append(step)
-        for row in of_stage:
+        alike.setdefault(parts, []).append((times, plan, stage))
+    rows: dict[tuple[str, ...], PredictedRow] = {}
+    steps = []
+    for leg, *further in alike.values():
+        number, step = 1 + len(further), stage_step(*leg, 1)
+        steps.append((step.total, step.scaled(number)))
+        for of_stage in (*rows_of_stage(*leg), *waits(*leg, step.launching)):
+            row = of_stage.scaled(number)
             key = row.path, row.stage, row.kernel, row.op_class, row.bound_by
             rows[key] = rows[key].plus(row) if key in rows else row
-    whole, *others = steps
-    for step in others:
-        whole = whole.plus(step)
-    return whole, max(steps, key=lambda step: step.total.expected).total, tuple(rows.values())
+    whole = reduce(StageStep.plus, (step for _, step in steps))
+    slowest = max((total for total, _ in steps), key=attrgetter("expected"))
+    return whole, slowest, tuple(rows.values())
 
 
 def _offloaded(times: RankTimes, plan: Plan, model: Model, offload: Offload) -> RunStages:

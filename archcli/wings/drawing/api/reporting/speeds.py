@@ -9,8 +9,9 @@ from typing import Any
 from archcli.api.asking.subject import Subject
 from archcli.errors import ArchError, UnknownFormError
 from archcli.modules.spec.arguments import EngineName
-from archcli.wings.serving.api.fitting.choice import Choice, Formats
+from archcli.wings.serving.api.fitting.choice import Choice
 from archcli.wings.serving.api.fitting.fit_question import FitQuestion
+from archcli.wings.serving.api.fitting.formats import Formats
 from archcli.wings.serving.api.fitting.question import FitOptions
 from archcli.wings.serving.memory.answers.changes import whole_bytes
 from archcli.wings.serving.memory.answers.question import check_question

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import inf
@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.measure.kvcache.engine import InferenceEngine
+from archcli.modules.spec.arguments import EngineName
 from archcli.wings.serving.api.choosing.shared import SharedQuestions
 from archcli.wings.serving.api.choosing.training import TimedStep, TrainingQuestions
 from archcli.wings.serving.api.fitting.choice import Choice
@@ -23,7 +24,8 @@ from archcli.wings.serving.memory.plan import Plan
 
 Record = dict[str, Any]
 ChooseOrder = Literal["price", "speed", "power"]
-Place = tuple[ListedDevice, int]
+Place = tuple[ListedDevice, int, EngineName | None]
+"""A device, how many of it, and the engine; None for the usual one."""
 COUNTS = (1, 2, 4, 8)
 """Numbers of a device that people put into one machine."""
 
@@ -71,6 +73,7 @@ class ChoiceFigures(NamedTuple):
     tokens_per_s: Record
     speed: Record
     peak_bytes: int
+    offload: str | None
     plan: Plan
 
     @property
@@ -85,7 +88,7 @@ class ChoiceFigures(NamedTuple):
 
 
 FIGURES = attrgetter(*ChoiceFigures._fields[:-1], "promised.plan")
-OF_CHOICE = ("format", "context", "tokens_per_s", "peak_bytes")
+OF_CHOICE = ("format", "context", "tokens_per_s", "peak_bytes", "offload")
 """JSON's keys of a format, null where none fits."""
 
 
@@ -94,6 +97,7 @@ class HardwareCell:
     """So many of a device with a format of the model; without a choice no format fits.
 
     holds: whether the format has enough bits, too. refusal: why the question cannot be asked there.
+    of_engine: the engine in question; None for the usual one.
     """
 
     device: ListedDevice
@@ -103,6 +107,7 @@ class HardwareCell:
     price: Price | None
     conditions: Conditions
     refusal: ArchError | None = None
+    of_engine: EngineName | None = None
 
     @property
     def name(self) -> str:
@@ -150,6 +155,7 @@ class HardwareCell:
         choice = None if self.choice is None else ChoiceFigures(*FIGURES(self.choice))
         return {**vars(self), "choice": choice}
 
+    @cached_property
     def record(self) -> Record:
         """The cell by JSON's keys."""
         choice = self.choice
@@ -159,6 +165,7 @@ class HardwareCell:
             "count": self.count,
             "engine": choice and choice.engine.name,
             **(dict.fromkeys(OF_CHOICE) if choice is None else choice.record()),
+            "offload": choice and choice.offload,
             "fits": choice is not None,
             "verdict": "no" if choice is None else choice.verdict,
             "meets": self.meets,
@@ -173,7 +180,7 @@ class HardwareGrid:
 
     def __init__(
         self,
-        questions: SharedQuestions | TrainingQuestions,
+        questions: Mapping[EngineName | None, SharedQuestions | TrainingQuestions],
         devices: Sequence[ListedDevice],
         book: PriceBook,
         conditions: Conditions,
@@ -184,26 +191,29 @@ class HardwareGrid:
         """Each device as often as one machine joins it: Macs, boards and processors stand alone."""
         for device in self.devices:
             most = 1 if device.kind == "cpu" else devices_per_node(device.figures)
-            yield from ((device, count) for count in COUNTS if count <= most)
+            yield from ((device, count, it) for count in COUNTS if count <= most for it in self.questions)
 
-    def cells(self, device: ListedDevice, count: int, *, every: bool = False) -> list[HardwareCell]:
+    def cells(
+        self, device: ListedDevice, count: int, engine: EngineName | None, *, every: bool = False
+    ) -> list[HardwareCell]:
         """The best cell, and with `every` that of each further format that fits.
 
         The best has the format that `archcli fit` chooses of those that are fast enough, else the fastest.
         """
-        choices, refusal = list[Choice | TimedStep | None](), None
+        choices, refusal, questions = list[Choice | TimedStep | None](), None, self.questions[engine]
         try:
-            if isinstance(self.questions, TrainingQuestions):
-                choices = [self.questions.step(device.name, count)]
+            if isinstance(questions, TrainingQuestions):
+                choices = [questions.step(device.name, count)]
             else:
-                formats = self.questions.formats(device.name, count, self.conditions.rate)
+                formats = questions.formats(device.name, count, self.conditions.rate)
                 choices = [formats.best() or formats.fastest]
+                choices[0] = choices[0] or questions.offloaded(device.name, count, self.conditions.rate)
                 choices += [it for it in formats.with_bits() if it is not choices[0]] if every else ()
         except ArchError as error:  # no engine or trainer runs so there
             refusal = error
         price = self.conditions.price_of(self.book, device.name, count)
         kept = [(choice, choice is not None and choice.has_bits) for choice in choices or [None]]
-        return [HardwareCell(device, count, *it, price, self.conditions, refusal) for it in kept]
+        return [HardwareCell(device, count, *it, price, self.conditions, refusal, engine) for it in kept]
 
 
 def front(cells: Sequence[HardwareCell]) -> list[HardwareCell]:

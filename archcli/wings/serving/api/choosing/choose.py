@@ -9,13 +9,14 @@ from fnmatch import fnmatch
 from itertools import chain
 from typing import Annotated, Any, Literal
 
-from archcli.api.asking.options import SEQ_LEN, Engine, KvDtype
+from archcli.api.asking.options import SEQ_LEN, KvDtype, NamedEngines, Size
 from archcli.api.asking.question import Option, asks, count_option, tokens_option
 from archcli.api.asking.spread import ClusterOptions
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import EngineName
 from archcli.modules.spec.values import AboveZero, Interval
 from archcli.wings.serving.api.choosing.cells import (
     ChooseOrder,
@@ -25,7 +26,7 @@ from archcli.wings.serving.api.choosing.cells import (
     Place,
 )
 from archcli.wings.serving.api.choosing.report import ChooseView, choose_cells
-from archcli.wings.serving.api.choosing.shared import SharedQuestions
+from archcli.wings.serving.api.choosing.shared import NAMES, SharedQuestions
 from archcli.wings.serving.api.choosing.training import TrainingOptions, TrainingQuestions
 from archcli.wings.serving.api.fitting.choice import Choice
 from archcli.wings.serving.api.fitting.forms import LEAST, MIN_BITS, is_published
@@ -70,6 +71,27 @@ Devices = Annotated[
 FewestBits = Annotated[
     Positive, Option("Bits of a weight at least.", metavar="BITS", reads="number", completes="bits")
 ]
+Engines = Annotated[
+    NamedEngines | None,
+    Option(
+        "What runs inference; several with commas: vllm,llamacpp. [default: the usual one of a format]",
+        metavar="ENGINES",
+        reads="text",
+        completes="engines",
+    ),
+]
+Offload = Annotated[
+    str | None,
+    Option(
+        "Where no format fits, leave in RAM, with llama.cpp: auto, layers:N or experts.",
+        metavar="WHAT",
+        completes="offloads",
+        rare=True,
+    ),
+]
+Ram = Annotated[
+    Size, Option("With --offload: its RAM. [default: 64GiB]", metavar="SIZE", reads="text", rare=True)
+]
 Order = Annotated[ChooseOrder, Option("The cheapest, the fastest or the most saving first.")]
 Prices = Annotated[
     str | None,
@@ -82,7 +104,7 @@ Within = Annotated[
     str | None,
     Option("The most time that these tokens take: 3days, 36h.", metavar="TIME", reads="text"),
 ]
-OF_SERVING = ("speed", "engine", "kv_dtype", "command")
+OF_SERVING = ("speed", "engine", "kv_dtype", "command", "offload", "ram")
 OF_TRAINING = ("method", "trainer", "tokens", "within")
 TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(d|days?|h|hours?)", re.IGNORECASE)
 SECONDS = {"d": 86_400.0, "h": 3_600.0}
@@ -114,7 +136,7 @@ class ChooseOptions(ClusterOptions):
     per_hour: PerHour = None
     devices: Devices = None
     dtype: Format = None
-    engine: Engine = None
+    engine: Engines = None
     kv_dtype: KvDtype = None
     min_bits: FewestBits = MIN_BITS
     sort: Order = "price"
@@ -126,6 +148,8 @@ class ChooseOptions(ClusterOptions):
     trainer: TrainerOption = None
     tokens: Trained = None
     within: Within = None
+    offload: Offload = None
+    ram: Ram = None
 
     def __post_init__(self) -> None:
         """Raise ArchError for options that contradict each other."""
@@ -148,12 +172,36 @@ class ChooseOptions(ClusterOptions):
             return self.tokens / seconds_of(self.within)
         return None if self.speed is None else self.speed * self.users
 
-    def questions(self, subject: Subject) -> SharedQuestions | TrainingQuestions:
-        """The questions about a loaded model on any device."""
+    def questions(self, subject: Subject) -> dict[EngineName | None, SharedQuestions | TrainingQuestions]:
+        """The questions about a loaded model on any device, by engine."""
         if self.phase == "serve":
-            return SharedQuestions(self.of_fit(subject), subject)
+            if self.engine is None:
+                return {None: self._serving(subject, None)}
+            named = self.engine.split(",")
+            return {engine: self._serving(subject, engine) for engine in NAMES if engine in named}
         options = TrainingOptions(self.users, self.context, self.dtype, self.method, self.trainer)
-        return TrainingQuestions(options, subject)
+        return {None: TrainingQuestions(options, subject)}
+
+    def _serving(self, subject: Subject, engine: EngineName | None) -> SharedQuestions:
+        options = self.of_fit(subject, engine)
+        offloads = self.offload is not None and engine in {None, "llamacpp"}
+        beyond = replace(options, engine="llamacpp", **self._in_ram) if offloads else None
+        return SharedQuestions(options, subject, beyond)
+
+    @property
+    def _in_ram(self) -> dict[str, Any]:
+        return {"offload": self.offload, "ram": self.ram}
+
+    def check_offload(self, subject: Subject) -> None:
+        """Raise ArchError for an offload that no engine in question or the model has."""
+        if self.offload is None and self.ram is not None:
+            raise ArchError("--ram is of --offload, which is left out", "--offload auto")
+        if self.offload is not None and "llamacpp" not in (self.engine or "llamacpp").split(","):
+            what = f"--offload is of llama.cpp, and the engine is {self.engine}"
+            raise ArchError(what, "--engine llamacpp, or leave --offload out")
+        options = replace(self.of_fit(subject, None), **self._in_ram)
+        options.check_offload(None, subject.model)
+        options.host()
 
     def grid(self, subject: Subject, book: PriceBook, devices: Sequence[ListedDevice] = ()) -> HardwareGrid:
         """The devices and counts, and their cells."""
@@ -170,9 +218,11 @@ class ChooseOptions(ClusterOptions):
             )
             return pasted("predict", subject, options)
         named: dict[str, Any] = {} if form is None or is_published(form) else {"dtype": form}
-        return pasted("fit", subject, replace(self.of_fit(subject), device=device, **named))
+        if cell.choice is not None and cell.choice.offload is not None:
+            named |= self._in_ram
+        return pasted("fit", subject, replace(self.of_fit(subject, cell.of_engine), device=device, **named))
 
-    def of_fit(self, subject: Subject) -> FitOptions:
+    def of_fit(self, subject: Subject, engine: EngineName | None) -> FitOptions:
         """The question of `archcli fit` that each cell answers."""
         usual = min(LEAST[0], subject.model.max_seq_len or LEAST[0])
         return FitOptions(
@@ -180,7 +230,7 @@ class ChooseOptions(ClusterOptions):
             context=self.context or usual,
             dtype=self.dtype,
             batch_size=self.users,
-            engine=self.engine,
+            engine=engine,
             kv_dtype=self.kv_dtype,
             min_bits=self.min_bits,
         )
@@ -230,6 +280,7 @@ def choose_report(options: ChooseOptions, subject: Subject, tick: Tick = lambda 
     """The report on a loaded model; `tick` hears of each device."""
     if options.phase == "serve":
         check_question(MemoryQuestion(subject.model, MemorySettings("serve")))
+        options.check_offload(subject)
     book = prices(options.prices)
     grid = options.grid(subject, book, options.listed())
     places = [*grid.places()]
@@ -249,7 +300,7 @@ def choose_report(options: ChooseOptions, subject: Subject, tick: Tick = lambda 
     view = ChooseView(grid.conditions, options.sort, book, options.every, len(places))
     inputs = {name: value for name, value in vars(options).items() if name not in NO_INPUTS}
     if options.phase == "serve":
-        inputs["context"] = options.of_fit(subject).context
+        inputs["context"] = options.of_fit(subject, None).context
     report = choose_cells(view, best, every, inputs, lambda cell: options.alone(subject, cell))
     if options.command:
         report = with_command(report, _first(grid, view.meeting(best)), subject, options)
@@ -261,14 +312,15 @@ def _asking(
 ) -> Callable[[Sequence[Place]], list[list[HardwareCell]]]:
     """What answers places: the cells of each."""
     grid = options.grid(subject, book)
-    return lambda places: [grid.cells(device, count, every=options.every) for device, count in places]
+    return lambda places: [grid.cells(*place, every=options.every) for place in places]
 
 
 def _first(grid: HardwareGrid, meeting: Sequence[HardwareCell]) -> MemoryQuestion | None:
     """The question about the first cell, at the context of the first line; None where none meets."""
     if not meeting:
         return None
-    choice = grid.cells(meeting[0].device, meeting[0].count)[0].choice  # another process sent figures alone
+    # other processes sent figures alone
+    choice = grid.cells(meeting[0].device, meeting[0].count, meeting[0].of_engine)[0].choice
     return choice.at(choice.context or 1) if isinstance(choice, Choice) else None
 
 

@@ -17,8 +17,8 @@ from archcli.wings.serving.predict.answers.limits import rate_in_words
 SHOWN = 10
 """The most lines without --all."""
 KEYS = (
-    *("device", "count", "format", "engine", "context", "tokens_per_s", "peak_bytes", "fits", "verdict"),
-    *("meets", "price", "watts", "limit_w", "command"),
+    *("device", "count", "format", "engine", "context", "tokens_per_s", "peak_bytes", "offload", "fits"),
+    *("verdict", "meets", "price", "watts", "limit_w", "command"),
 )
 COLUMNS = (
     Column("devices", "devices"),
@@ -28,6 +28,7 @@ COLUMNS = (
     Column("watts", "watts", "number", minor=True),
     Column("engine", "engine", minor=True),
 )
+IN_RAM = Column("in RAM", "offload")
 
 
 class ChooseView(NamedTuple):
@@ -59,6 +60,7 @@ def choose_cells(
     rows = ordered(every if view.shows_all else front(meeting), view.order)
     first = next(iter(meeting), None)
     shown = rows if view.shows_all else rows[:SHOWN]
+    columns = (*COLUMNS, IN_RAM) if any(it.choice and it.choice.offload for it in shown) else COLUMNS
     title = "every cell" if view.shows_all else "what nothing beats in price, speed and watts"
     return Report(
         command="choose",
@@ -73,10 +75,10 @@ def choose_cells(
             "places": view.n_places,
             "meeting": len(meeting),
         },
-        rows=[{**cell.record(), "command": alone(cell)} for cell in rows],
+        rows=[{**cell.record, "command": alone(cell)} for cell in rows],
         headline=_headline(first, best, view),
         title=_title(best, inputs),
-        tables=(Table(title, COLUMNS, [_line(cell) for cell in shown]),) if shown else (),
+        tables=(Table(title, columns, [_line(cell) for cell in shown]),) if shown else (),
         notes=tuple(_notes(view, first, best, len(rows) - len(shown))),
         keys=KEYS,
     )
@@ -139,7 +141,7 @@ def _nearest(best: Sequence[HardwareCell], conditions: Conditions) -> Iterator[s
 
 def _line(cell: HardwareCell) -> dict[str, Any]:
     """The cell as the table shows it."""
-    record = cell.record()
+    record = cell.record
     price = cell.price
     rates = figures_of(record["tokens_per_s"] or UNKNOWN)
     cost = None if price is None else money(price.amount, price.currency)
@@ -166,6 +168,8 @@ def _notes(
         yield f"{limits} that hold the model have a limit of speed alone, which meets no --speed."
     if first is not None and first.choice is not None and first.count > 1:
         yield f"{in_words(first)} share the model: {plan_in_words(first.choice.promised.plan)}."
+    if first is not None and first.choice is not None and first.choice.offload is not None:
+        yield f"{in_words(first)} leaves a part in RAM: --offload {first.choice.offload}."
     if first is not None and first.choice is not None and first.choice.verdict == "tight":
         yield f"{in_words(first)} is tight: `archcli fit` says how many tokens fit surely."
     if hidden > 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any, TypeVar, get_args
@@ -14,8 +15,9 @@ from archcli.modules import Model
 from archcli.modules.spec.arguments import EngineName
 from archcli.modules.stored.formats import NATIVE
 from archcli.wings.serving.api.engine import engine_of, share_of
-from archcli.wings.serving.api.fitting.choice import Choice, Formats
+from archcli.wings.serving.api.fitting.choice import Choice
 from archcli.wings.serving.api.fitting.fit_question import FitQuestion
+from archcli.wings.serving.api.fitting.formats import Formats
 from archcli.wings.serving.api.fitting.question import FitOptions
 from archcli.wings.serving.api.known_device.known import KnownDevice, known_device
 from archcli.wings.serving.devices.engines import load_engine, runs_on
@@ -106,8 +108,10 @@ class SharedQuestions(SharedModels):
     traced passes and the bytes of its formats; only the device of the question is another.
     """
 
-    def __init__(self, options: FitOptions, subject: Subject) -> None:
+    def __init__(self, options: FitOptions, subject: Subject, beyond: FitOptions | None = None) -> None:
+        """`beyond` asks again, with an offload, where no format fits."""
         super().__init__()
+        self.beyond = beyond
         self.options, self.subject, self._fit = options, subject, options.question(subject)
         self._kinds: dict[Key, int] = {}
         self._devices: dict[str, tuple[KnownDevice, int]] = {}
@@ -154,6 +158,18 @@ class SharedQuestions(SharedModels):
 
         shared = replace(self._fit, memory=memory, predict=predict, min_speed=min_speed)
         return SharedFormats(shared, self._formats, alike)
+
+    def offloaded(self, device: str, count: int, min_speed: float | None = None) -> Choice | None:
+        """What `archcli fit --offload` chooses, the fastest it can; None where nothing fits even so."""
+        if self.beyond is None:
+            return None
+        options = replace(self.beyond, device=f"{count}x{device}" if count > 1 else device)
+        with suppress(ArchError):  # of a device that has no memory beside RAM
+            for speed in dict.fromkeys((min_speed, None)):
+                best = Formats(replace(options, min_speed=speed).question(self.subject)).best()
+                if best is not None:
+                    return best
+        return None
 
 
 SLACK = 1.5

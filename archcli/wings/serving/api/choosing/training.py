@@ -33,6 +33,7 @@ class TimedStep:
     predicted: PredictQuestion | None
 
     has_bits = True
+    offload = None
 
     @property
     def format(self) -> str:

@@ -8,8 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError, UnknownFormError
 from archcli.measure.report import Column, Report, Table
-from archcli.wings.serving.api.fitting.choice import UNKNOWN, Formats, Record
+from archcli.wings.serving.api.fitting.choice import UNKNOWN, Record
 from archcli.wings.serving.api.fitting.fit_question import FitQuestion
+from archcli.wings.serving.api.fitting.formats import Formats
 from archcli.wings.serving.api.fitting.forms import MIN_BITS, has_bits
 from archcli.wings.serving.api.fitting.verdict import CONVENTION, OF_A_CHOICE, figures_of
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from archcli.errors import ArchError
 from archcli.load.presets import preset_records
-from archcli.wings.serving.api.fitting.choice import AT, UNKNOWN, Formats, Record
+from archcli.wings.serving.api.fitting.choice import AT, UNKNOWN, Record
+from archcli.wings.serving.api.fitting.formats import Formats
 from archcli.wings.serving.api.fitting.forms import BYTE, has_bits
 from archcli.wings.serving.api.fitting.listing import Entry, Tick
 from archcli.wings.serving.api.fitting.question import FitOptions, list_question, question_of

@@ -11,8 +11,9 @@ from archcli.measure.notes import context_notes
 from archcli.measure.report import Column, Report, Table
 from archcli.units import binary_bytes, decimals_of, three_figures
 from archcli.wings.serving.api.engine import version_notes
-from archcli.wings.serving.api.fitting.choice import Choice, Formats, Record
+from archcli.wings.serving.api.fitting.choice import Choice, Record
 from archcli.wings.serving.api.fitting.fit_question import FitQuestion
+from archcli.wings.serving.api.fitting.formats import Formats
 from archcli.wings.serving.api.fitting.forms import has_bits, is_narrow, is_published
 from archcli.wings.serving.memory.answers.changes import SMALLER_CACHES
 from archcli.wings.serving.memory.answers.question import MemoryQuestion, check_question

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import isqrt
+from math import inf, isqrt
 from typing import Any
 
 from archcli.errors import ArchError
@@ -102,12 +102,17 @@ class UsualPlans:
         return suits[plan]
 
 
-def usual_plan(question: MemoryQuestion, n_devices: int) -> Plan:
-    """The first of the usual plans of so many devices that fits; if none does, the one that needs least."""
+def usual_plans(question: MemoryQuestion, n_devices: int) -> list[Plan]:
+    """The usual plans of so many devices, in inference the same at any context."""
     per_node = question.device.per_node if question.device else DEVICES_PER_NODE
     usual, trains = UsualPlans(question, per_node), question.settings.phase == "train"
     key = "usual plans", n_devices, per_node, question.settings.splits_layers
-    plans = usual.of(n_devices) if trains else question.traced.once(key, lambda: usual.of(n_devices))
+    return usual.of(n_devices) if trains else question.traced.once(key, lambda: usual.of(n_devices))
+
+
+def usual_plan(question: MemoryQuestion, n_devices: int) -> Plan:
+    """The first of the usual plans of so many devices that fits; if none does, the one that needs least."""
+    plans = usual_plans(question, n_devices)
     if len(plans) == 1 or question.device is None:
         return plans[0]
     known, settings, memory_bytes = question.traced, question.settings, question.device.memory_bytes
@@ -360,7 +365,7 @@ def _devices(question: MemoryQuestion, tell: Progress) -> Record:
 def _survey(question: MemoryQuestion, devices: Sequence[DeviceMemory], tell: Progress) -> Record:
     """For each kind of device whether the plan fits, and the fewest that do; least total memory first."""
     fewest = FewestDevices(question, tell)
-    records = []
+    records = list[Record]()
     for device in devices:
         plan = fewest.plan(device)
         records.append(
@@ -373,13 +378,8 @@ def _survey(question: MemoryQuestion, devices: Sequence[DeviceMemory], tell: Pro
                 "options": None if plan is None else plan_options(plan),
             }
         )
-    records.sort(key=_memory_in_all)
+    records.sort(key=lambda it: (it["memory_bytes"] * (it["fewest_devices"] or inf), it["memory_bytes"]))
     return {"value": None, "plan": question.plan.inputs(), "peak_bytes": None, "devices": records}
-
-
-def _memory_in_all(record: Record) -> tuple[float, int]:
-    n, size = record["fewest_devices"], record["memory_bytes"]
-    return (float("inf") if n is None else n * size, size)
 
 
 def _fitted(question: MemoryQuestion, settings: Record, value: Any) -> Record:

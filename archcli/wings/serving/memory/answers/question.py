@@ -17,7 +17,7 @@ from archcli.modules.models.layers import folded_path
 from archcli.units import binary_bytes
 from archcli.wings.serving.memory.beyond.drafts import HeldDraft
 from archcli.wings.serving.memory.beyond.engine import of_engine_alone, storages
-from archcli.wings.serving.memory.parts.beside import Needed, RankBytes, is_summed, largest, summed
+from archcli.wings.serving.memory.parts.beside import Needed, RankBytes, SummedBytes, is_summed, largest
 from archcli.wings.serving.memory.plan import ONE_DEVICE, DeviceMemory, Plan, wider_plans
 from archcli.wings.serving.memory.ranks import (
     BeyondModel,
@@ -94,6 +94,7 @@ class MemoryQuestion:
     known: TracedModel | None = field(default=None, compare=False, repr=False)
     again: Callable[..., MemoryQuestion] | None = field(default=None, compare=False, repr=False)
     draft: HeldDraft | None = None
+    _sums: dict[int, SummedBytes] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.known is None or self.known.model is not self.model:
@@ -161,23 +162,32 @@ class MemoryQuestion:
     def needed(self, tokens: int | None = None) -> MemoryAnswer | Needed:
         """The largest rank's bytes alone; of serving by what questions of the same model have counted."""
         settings, device, at = self.settings, self.device, tokens or self.settings.seq_len
-        if not is_summed(settings, self.model):
-            return (self if tokens is None else self.changed(seq_len=tokens)).answer()
-        workspace = 0 if settings.backend == "cpu" else workspace_bytes(device.architecture if device else "")
+        if not self._sums:
+            if not is_summed(settings, self.model):
+                return (self if tokens is None else self.changed(seq_len=tokens)).answer()
+            architecture = device.architecture if device else ""
+            workspace = 0 if settings.backend == "cpu" else workspace_bytes(architecture)
+            self._sums[workspace] = SummedBytes.of(self.traced, settings, self.plan, workspace)
+        ((workspace, sums),) = self._sums.items()
 
         def count() -> list[RankBytes]:
-            question = replace(self, settings=settings, draft=None)
+            question = replace(self.changed(seq_len=at), draft=None)
             return [question._bytes(rank, workspace) for rank in question.ranks()]  # noqa: SLF001
 
-        settings = settings if at == settings.seq_len else replace(settings, seq_len=at)
-        ranks = summed(self.traced, settings, self.plan, at, workspace, count)
+        if self.draft is None and not (device and device.unlike):
+            return sums.needed(at, count)
+        ranks = sums.ranks(at, count)
         if self.draft is not None:
-            ranks = self.draft.added(ranks, self.model, settings, self.plan)
+            ranks = self.draft.added(ranks, self.model, replace(settings, seq_len=at), self.plan)
         return largest(ranks, device)
 
     def _bytes(self, rank: RankPeak, workspace: int) -> RankBytes:
         weights, beyond = rank.peak.weights + rank.peak.adapters, self.answer_with((rank,)).beyond.bytes
         return RankBytes(rank.stage, rank.rank, weights, int(rank.peak.bytes - weights), beyond - workspace)
+
+    def counted(self) -> list[int]:
+        """The contexts whose bytes need no further pass, from the shortest on."""
+        return sorted(tokens for sums in self._sums.values() for tokens in sums.contexts)
 
     def changed(self, **settings: Any) -> MemoryQuestion:
         """This question with other settings."""

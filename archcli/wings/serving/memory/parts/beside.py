@@ -58,6 +58,7 @@ class SizeLine(NamedTuple):
     """Bytes at contexts from `first` to `last` in steps: at the first, and `more` at the next.
 
     bend: how many more each step adds than the step before, of biases over all pairs of tokens.
+    block: of a cache in pages; so many tokens, or a multiple, take a whole page. 0 for steps alone.
     """
 
     first: int
@@ -66,12 +67,14 @@ class SizeLine(NamedTuple):
     bytes: int
     more: int
     bend: int = 0
+    block: int = 0
 
     def at(self, tokens: int) -> int | None:
         """Bytes at a context; None where it is none of the line's."""
         steps, rest = divmod(tokens - self.first, self.step)
-        if rest or not self.first <= tokens <= self.last:
+        if (rest % self.block if self.block else rest) or not self.first <= tokens <= self.last:
             return None
+        steps += rest > 0
         return self.bytes + steps * self.more + steps * (steps - 1) // 2 * self.bend
 
 
@@ -103,31 +106,45 @@ def is_summed(settings: MemorySettings, model: Model) -> bool:
     return is_served and not model.towers and all(map(is_whole, sizes))
 
 
-def summed(
-    known: TracedModel,
-    settings: MemorySettings,
-    plan: Plan,
-    tokens: Number,
-    workspace: int,
-    count: Callable[[], list[RankBytes]],
-) -> list[tuple[int, RankBytes]]:
-    """(bytes at the peak, rank) of each at so many tokens; by `count` where the weights or these are new."""
-    key = at_any_context(settings), plan
-    figures = known.passes.figures if plan == ONE_DEVICE else None
-    held: list[Number] = known.once(
-        ("held", *key), lambda: [] if figures is None else figures.held(known.model, settings)
-    )
-    contexts: Contexts = known.passed(
-        ("beside", *key), lambda: Contexts() if figures is None else figures.contexts(settings)
-    )
-    ranks = contexts.at(tokens)
-    if not held or ranks is None:
-        ranks = contexts[tokens] = sorted(count(), key=lambda it: (it.stage, it.rank))
-        held[:] = [rank.weights for rank in ranks]
-    return [
-        (int(weights + rank.bytes), rank._replace(beyond=rank.beyond + workspace))
-        for weights, rank in zip(held, ranks, strict=True)
-    ]
+class SummedBytes:
+    """The bytes of a plan's ranks by context, in one format of the weights; each is counted once.
+
+    `count` counts the ranks at a context: where the weights or that context are new.
+    """
+
+    def __init__(self, known: TracedModel, settings: MemorySettings, plan: Plan, workspace: int) -> None:
+        key, self._workspace = (at_any_context(settings), plan), workspace
+        figures = known.passes.figures if plan == ONE_DEVICE else None
+        self._held: list[Number] = known.once(
+            ("held", *key), lambda: [] if figures is None else figures.held(known.model, settings)
+        )
+        self.contexts: Contexts = known.passed(
+            ("beside", *key), lambda: Contexts() if figures is None else figures.contexts(settings)
+        )
+        self._needed: dict[Number, Needed] = {}
+
+    @classmethod
+    def of(cls, known: TracedModel, settings: MemorySettings, plan: Plan, workspace: int) -> SummedBytes:
+        """The bytes that questions about the same model, settings and plan have counted."""
+        key = "summed", at_any_context(settings), plan, workspace
+        return known.once(key, lambda: cls(known, settings, plan, workspace))
+
+    def ranks(self, tokens: Number, count: Callable[[], list[RankBytes]]) -> list[tuple[int, RankBytes]]:
+        """(bytes at the peak, rank) of each at so many tokens."""
+        ranks = self.contexts.at(tokens)
+        if not self._held or ranks is None:
+            ranks = self.contexts[tokens] = sorted(count(), key=lambda it: (it.stage, it.rank))
+            self._held[:] = [rank.weights for rank in ranks]
+        return [
+            (int(weights + rank.bytes), rank._replace(beyond=rank.beyond + self._workspace))
+            for weights, rank in zip(self._held, ranks, strict=True)
+        ]
+
+    def needed(self, tokens: Number, count: Callable[[], list[RankBytes]]) -> Needed:
+        """The rank with the most bytes, of equal devices."""
+        if tokens not in self._needed:
+            self._needed[tokens] = largest(self.ranks(tokens, count), None)
+        return self._needed[tokens]
 
 
 def largest(ranks: list[tuple[int, RankBytes]], device: DeviceMemory | None) -> Needed:

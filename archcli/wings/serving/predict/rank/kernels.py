@@ -76,6 +76,9 @@ class RankKernels:
     placement: StagePlacement
     launched: tuple[KernelRun, ...] = ()
     _alike: dict[Hashable, tuple[KernelRun, ...]] = field(default_factory=dict, init=False, compare=False)
+    _placed: dict[bool, dict[object, list[KernelRun]]] = field(
+        default_factory=dict, init=False, compare=False
+    )
     _shares: dict[tuple[str, Stage], float] = field(default_factory=dict, init=False, compare=False)
 
     def share(self, path: str, stage: Stage) -> float:
@@ -87,6 +90,14 @@ class RankKernels:
     def called(self, phase: str) -> tuple[KernelRun, ...]:
         """The kernels, and the calls of their operations."""
         return (*self.kernels, *operation_calls(self.kernels, phase))
+
+    def placed(self, phase: str, *, called: bool) -> dict[object, list[KernelRun]]:
+        """The kernels by the layers that they stand for, in the order of the pass."""
+        if called not in self._placed:
+            places = self._placed[called] = dict[object, list[KernelRun]]()
+            for run in self.called(phase) if called else self.kernels:
+                places.setdefault(self.placement.place(run.path), []).append(run)
+        return self._placed[called]
 
     def alike(self, stage: Stage, phase: str, batches: float, *, called: bool) -> tuple[KernelRun, ...]:
         """The kernels of a stage in so many batches, equal ones of a row together, on any device."""

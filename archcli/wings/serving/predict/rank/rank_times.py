@@ -184,10 +184,13 @@ class RankTimes:
         self.called = device.clock.efficiency.memory_bound(FRAMEWORK) is not None
         self._of_stages: dict[Stage, StageTimes] = {}
         self._distinct: dict[tuple[int, int], tuple[Stage, ...]] = {}
+        # kernels of the same layers have the same share of every stage: added up once for all stages
         self._places: dict[object, tuple[str, StageTimes]] = {}
-        for run in rank.called(settings.phase) if self.called else rank.kernels:
-            path, times = self._place(run)
-            self._places[rank.placement.place(path)] = path, times.with_run(self.timed(run))
+        for place, runs in rank.placed(settings.phase, called=self.called).items():
+            times = StageTimes()
+            for run in runs:
+                times = times.with_run(self.timed(run))
+            self._places[place] = runs[0].path, times
         if self.host is not None:
             for run in rank.launched:
                 path, times = self._place(run)
@@ -209,7 +212,6 @@ class RankTimes:
 
     def _place(self, run: KernelRun) -> tuple[str, StageTimes]:
         """The layers of a kernel, by the path of their first one, and their sum so far."""
-        # kernels of the same layers have the same share of every stage: added up once for all stages
         return self._places.get(self.rank.placement.place(run.path), (run.path, StageTimes()))
 
     def of_stage(self, stage: Stage) -> StageTimes:

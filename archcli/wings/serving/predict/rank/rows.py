@@ -44,12 +44,11 @@ class PredictedRow(NamedTuple):
 
     def scaled(self, number: float) -> PredictedRow:
         """The row of `number` passes."""
-        return self._replace(
-            times=number * self.times,
-            flops=number * self.flops,
-            bytes=number * self.bytes,
-            seconds=self.seconds.scaled(number),
-        )
+        if number == 1:
+            return self
+        path, stage, kernel, op_class, times, flops, moved, seconds, bound_by = self
+        sums = number * times, number * flops, number * moved
+        return PredictedRow(path, stage, kernel, op_class, *sums, seconds.scaled(number), bound_by)
 
     def record(self) -> dict[str, object]:
         """The row by JSON's keys; seconds are the expected ones, or the floor."""

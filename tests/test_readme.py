@@ -52,7 +52,7 @@ LONG = {
 }
 """Examples that count for seconds, and so wait for the second stage."""
 SEARCHES = re.compile(r"archcli (choose|export .* -o) | --(rate|ttft|concurrency) |archcli fit$")
-"""What asks about many devices, classes or requests: of the pages it waits, too; those of README run at once."""
+"""What asks about many devices, classes or requests waits, too, but those of README."""
 OF_A_MODULE = " py:"
 """What an example with a module of one's own has in it; it imports torch."""
 
@@ -140,6 +140,7 @@ def in_this_process(args, monkeypatch):
     return code, printed.getvalue()
 
 
+@pytest.mark.sample(len(EXAMPLES), whole=True)
 @pytest.mark.parametrize("example", list(cases()))
 def test_an_example_prints_what_is_shown(example, folder, monkeypatch, renew):
     verb, *args = shlex.split(example.command)
@@ -222,6 +223,7 @@ def test_a_python_session_prints_what_is_shown(page, block, folder):
 
 
 @pytest.mark.long
+@pytest.mark.sample(1, whole=True)
 @pytest.mark.parametrize(("page", "block"), snippets(prompts=False))
 def test_a_python_example_runs(page, block, folder):
     subprocess.run([sys.executable, "-c", block], check=True, timeout=300)

@@ -20,6 +20,7 @@ from archcli.wings.serving.memory.answers.question import MemoryQuestion, check_
 from archcli.wings.serving.memory.answers.tables import device_in_words, memory_in_words, plan_in_words, title
 from archcli.wings.serving.memory.answers.verdict import margin_in_words, tight_note
 from archcli.wings.serving.predict.answers.limits import rate_in_words
+from archcli.wings.serving.predict.answers.tables import to_four
 
 CONVENTION = (
     "Memory: `archcli memory --phase serve` with the longest context that fits. Speed: `archcli predict`, "
@@ -271,10 +272,11 @@ def _line(which: str, choice: Choice) -> Record:
 
 
 def figures_of(rates: Record) -> Record:
-    """The expected rate and the range, rounded to three figures for tables."""
-    expected, low, high = (rates[name] for name in ("expected", "low", "high"))
-    if expected is None:
-        limit = rates["floor"]
+    """The expected rate and the range, rounded to three figures of the four that `predict` states."""
+    expected, low, high, limit = (
+        None if rates[name] is None else to_four(rates[name]) for name in ("expected", "low", "high", "floor")
+    )
+    if expected is None or low is None or high is None:
         return {"expected": None, "range": None if limit is None else f"at most {three_figures(limit)}"}
     return {
         "expected": round(expected, decimals_of(expected)),

@@ -65,7 +65,7 @@ def served(**changes):
     """The address of a server, with other facts."""
     handler = type("Changed", (Server,), {"asked": [], **changes})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/v1", handler
     finally:

@@ -126,6 +126,7 @@ def test_a_file_whose_sizes_are_its_classs_defaults_states_them(tmp_path, cli, n
     assert archcli.count_params(folder).totals["params"] == archcli.count_params(name).totals["params"]
 
 
+@pytest.mark.long
 def test_a_design_and_its_file_are_compared_and_do_not_differ(tmp_path, cli, own):
     folder = tmp_path / "written"
     assert cli("export", own, "-o", folder).code == 0

@@ -74,6 +74,7 @@ def test_without_files_five_presets_of_a_usable_speed_are_named(here, cli):
         assert read * 4 / 8 * rates["expected"] < BANDWIDTH
 
 
+@pytest.mark.long
 def test_without_rates_presets_are_named_all_the_same(here, cli):
     done = cli("fit")
     assert done.code == 0

@@ -52,6 +52,7 @@ def test_cells_equal_the_commands():
             equals_fit(name, users, row)
 
 
+@pytest.mark.long
 def test_several_engines_are_asked_apart():
     both = archcli.choose("gpt2", devices="rtx-4090", engine="vllm,llama.cpp", every=True)
     apart = [archcli.choose("gpt2", devices="rtx-4090", engine=it, every=True) for it in ("vllm", "llamacpp")]

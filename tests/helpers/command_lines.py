@@ -284,7 +284,7 @@ sweep tiny.yaml
 sweep tiny.yaml --vary nothing=1,2
 scale tiny.yaml
 scale tiny.yaml --params 2M --compute 1e18
-export gpt2 --to megatron
+export gpt2 --to keras
 export gpt2 --model-type lama
 scale tiny.yaml --hours x --device l4
 """)

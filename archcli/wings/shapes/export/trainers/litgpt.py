@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from archcli.wings.shapes.export.settings import Leaves
-from archcli.wings.shapes.export.trainers.table import NOTE, Row, TrainingProgram, as_yaml, no_key
+from archcli.wings.shapes.export.trainers.table import (
+    ATTENTION,
+    NOTE,
+    Row,
+    TrainingProgram,
+    as_yaml,
+    biases,
+    no_key,
+    value_width,
+)
 
 TIED = "LitGPT ties head and embedding by an option of its pretraining: --train.tie_embeddings true"
 NETWORKS = {
@@ -18,7 +25,7 @@ NETWORKS = {
 }
 TINY = 1e-12
 LATENT = ("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
-ATTENTION, ROUTER, SCALING = "layer.attention.", "layer.ffn.router.", "layer.attention.position.scaling."
+ROUTER, SCALING = "layer.ffn.router.", "layer.attention.position.scaling."
 
 
 def _rope(theta: float, at: Leaves) -> Leaves:
@@ -68,20 +75,6 @@ def _shared(width: int, at: Leaves) -> Leaves | None:
     return None if rest else {"n_shared_expert": n}
 
 
-def _bias(value: Any, at: Leaves) -> Leaves | None:
-    """Biases of attention: of all matrices as of those of networks, or of q, k and v alone."""
-    if value and at[f"{ATTENTION}kind"] == "mla":
-        return None
-    qkv = {"bias": False, "attn_bias": True}
-    return {True: {"bias": True}, False: {"bias": False}, ("q", "k", "v"): qkv}.get(value)
-
-
-def _value_width(width: int | None, at: Leaves) -> Leaves | None:
-    if at[f"{ATTENTION}kind"] == "mla":
-        return {"v_head_dim": width}
-    return {} if width in {None, at[f"{ATTENTION}head_dim"]} else None
-
-
 ROWS: dict[str, Row] = {
     "vocab_size": "vocab_size",
     "d_model": "n_embd",
@@ -106,10 +99,10 @@ ROWS: dict[str, Row] = {
     "layer.attention.n_heads": "n_head",
     "layer.attention.n_kv_heads": "n_query_groups",
     "layer.attention.head_dim": "head_size",
-    "layer.attention.v_head_dim": _value_width,
+    "layer.attention.v_head_dim": value_width("v_head_dim"),
     "layer.attention.q_lora_rank": lambda rank, at: {"q_lora_rank": rank} if rank else None,
     "layer.attention.kv_lora_rank": "kv_lora_rank",
-    "layer.attention.bias": _bias,
+    "layer.attention.bias": biases("bias", "attn_bias"),
     "layer.attention.scale": _scale,
     "layer.attention.softcap": "attention_logit_softcapping",
     "layer.attention.window": "window[]",

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Any
 
 from archcli.wings.shapes.export.settings import Leaves
-from archcli.wings.shapes.export.trainers.table import NOTE, Row, TrainingProgram, no_key
+from archcli.wings.shapes.export.trainers.table import (
+    ATTENTION,
+    NOTE,
+    Row,
+    TrainingProgram,
+    biases,
+    no_key,
+    value_width,
+)
 
-ATTENTION, ROUTER, SCALING = "layer.attention.", "layer.ffn.router.", "layer.attention.position.scaling."
+ROUTER, SCALING = "layer.ffn.router.", "layer.attention.position.scaling."
 CONTEXT = "Megatron-LM needs --max-position-embeddings, which the model leaves open"
 NETWORKS = {
     ("mlp", "gelu"): {"bias-gelu-fusion": False},
@@ -104,20 +111,6 @@ def _router_scale(scale: float, at: Leaves) -> Leaves:
     return {} if scale == 1.0 else {"moe-router-topk-scaling-factor": scale}
 
 
-def _bias(value: Any, at: Leaves) -> Leaves | None:
-    """Biases of all matrices, or of q, k and v alone."""
-    if value and at[f"{ATTENTION}kind"] == "mla":
-        return None
-    qkv = {"bias-linear": False, "add-qkv-bias": True}
-    return {True: {"bias-linear": True}, False: {"bias-linear": False}, ("q", "k", "v"): qkv}.get(value)
-
-
-def _value_width(width: int | None, at: Leaves) -> Leaves | None:
-    if at[f"{ATTENTION}kind"] == "mla":
-        return {"v-head-dim": width}
-    return {} if width in {None, at[f"{ATTENTION}head_dim"]} else None
-
-
 def _latent_norm(kind: str, at: Leaves) -> Leaves:
     return {"qk-layernorm": True, "normalization": {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm"}[kind]}
 
@@ -152,12 +145,12 @@ ROWS: dict[str, Row] = {
     "layer.attention.n_heads": "num-attention-heads",
     "layer.attention.n_kv_heads": "num-query-groups",
     "layer.attention.head_dim": "kv-channels",
-    "layer.attention.v_head_dim": _value_width,
+    "layer.attention.v_head_dim": value_width("v-head-dim"),
     "layer.attention.q_lora_rank": "q-lora-rank",
     "layer.attention.kv_lora_rank": "kv-lora-rank",
     "layer.attention.qk_nope_head_dim": "qk-head-dim",
     "layer.attention.qk_rope_head_dim": "qk-pos-emb-head-dim",
-    "layer.attention.bias": _bias,
+    "layer.attention.bias": biases("bias-linear", "add-qkv-bias"),
     "layer.attention.scale": "softmax-scale",
     "layer.attention.dropout": "attention-dropout",
     "layer.attention.window": "window[]",

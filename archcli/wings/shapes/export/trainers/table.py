@@ -25,6 +25,7 @@ NOTE = "note"
 """The key of a note to the user, in a row."""
 LISTED = "[]"
 """The end of keys that have an entry for each layer."""
+ATTENTION = "layer.attention."
 PARTIAL = ("layer.ffn", "layer.attention.position")
 """What some layers alone may have: a list tells mixtures, or layers without RoPE, apart."""
 
@@ -32,6 +33,23 @@ PARTIAL = ("layer.ffn", "layer.attention.position")
 def no_key(value: Any, at: Leaves) -> Leaves:
     """The row of a setting that the row of another one reads, or that has no effect on the architecture."""
     return {}
+
+
+def biases(key: str, of_qkv: str) -> Row:
+    """The row of attention's biases: of all matrices, as of those of networks, or of q, k and v alone."""
+    keys = {True: {key: True}, False: {key: False}, ("q", "k", "v"): {key: False, of_qkv: True}}
+    return lambda value, at: None if value and at[f"{ATTENTION}kind"] == "mla" else keys.get(value)
+
+
+def value_width(key: str) -> Row:
+    """The row of a head's width of values, which latent attention has a key for, and no other attention."""
+
+    def row(width: int | None, at: Leaves) -> Leaves | None:
+        if at[f"{ATTENTION}kind"] == "mla":
+            return {key: width}
+        return {} if width in {None, at[f"{ATTENTION}head_dim"]} else None
+
+    return row
 
 
 ON, ONE, SUM = {True: Leaves()}, {1.0: Leaves()}, {"sum": Leaves()}

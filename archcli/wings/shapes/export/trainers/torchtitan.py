@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from archcli.wings.shapes.export.settings import Leaves
-from archcli.wings.shapes.export.trainers.table import NOTE, Row, TrainingProgram, no_key
+from archcli.wings.shapes.export.trainers.table import (
+    ATTENTION,
+    NOTE,
+    Row,
+    TrainingProgram,
+    no_key,
+    value_width,
+)
 
-ATTENTION, ROUTER, SCALING = "layer.attention.", "layer.ffn.router.", "layer.attention.position.scaling."
+ROUTER, SCALING = "layer.ffn.router.", "layer.attention.position.scaling."
 PAIRS = (
     "torchtitan scales RoPE as Llama 3 does for pairs (2i, 2i + 1) alone: it permutes the rows of Wq and Wk "
     "of weights from Hugging Face"
@@ -65,12 +72,6 @@ def _router(scores: str, at: Leaves) -> Leaves | None:
     return {"router": keys} if known else None
 
 
-def _value_width(width: int | None, at: Leaves) -> Leaves | None:
-    if at[f"{ATTENTION}kind"] == "mla":
-        return {"v_head_dim": width}
-    return {} if width in {None, at[f"{ATTENTION}head_dim"]} else None
-
-
 def _rotary(width: int | None, at: Leaves) -> Leaves | None:
     return {} if width in {None, at.get(f"{ATTENTION}head_dim", width)} else None
 
@@ -87,7 +88,7 @@ ROWS: dict[str, Row] = {
     "layer.attention.n_heads": "n_heads",
     "layer.attention.n_kv_heads": "n_kv_heads",
     "layer.attention.head_dim": "head_dim",
-    "layer.attention.v_head_dim": _value_width,
+    "layer.attention.v_head_dim": value_width("v_head_dim"),
     "layer.attention.q_lora_rank": lambda rank, at: {"q_lora_rank": rank or 0},
     "layer.attention.kv_lora_rank": "kv_lora_rank",
     "layer.attention.qk_nope_head_dim": "qk_nope_head_dim",

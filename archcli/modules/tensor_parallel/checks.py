@@ -153,7 +153,8 @@ def _ranks_in_words(degrees: Degrees, degree: int) -> str:
     return f"tp {tp} with ep {degrees.ep}, {degree} ranks for each expert,"
 
 
-STACKED = ROUTED, _ = ("n_experts", "n_shared")
+ROUTED = "n_experts"
+STACKED = (ROUTED, "n_shared")
 """Numbers of experts stacked in one matrix, to split over ranks; other shared experts are networks."""
 
 
